@@ -18,7 +18,7 @@ settings.register_profile(
 )
 settings.load_profile("recollect")
 
-# Without this the asserts of the scenes there fail without saying what they compared.
+# Without this, the asserts of the scenes in that module fail without saying what they compared.
 pytest.register_assert_rewrite("recollect.testing.odd_inputs")
 
 OpenMemory = Callable[..., Awaitable[Memory]]
@@ -26,9 +26,9 @@ OpenMemory = Callable[..., Awaitable[Memory]]
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of one group go to one process, which starts their server once.
+    """Send the tests of one group to one process, which starts their server once.
 
-    xdist 3.8 writes a group at the end of an id, which pytest 9.2 keeps elsewhere; where it stands, this does nothing.
+    xdist 3.8 appends a group to the id, which pytest 9.2 keeps elsewhere; if the id has it already, this does nothing.
     """
     if not getattr(config.option, "loadgroup", False):
         return
@@ -53,13 +53,13 @@ def store_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def store_url(store_name: str, tmp_path: Path) -> str:
-    """Where an empty store of that kind is."""
+    """The URL of an empty store of that kind."""
     return "memory://" if store_name == "memory" else f"sqlite:///{tmp_path}/recollect.db"
 
 
 @pytest.fixture
 async def open_memory(store_url: str, clock: ManualClock) -> AsyncIterator[OpenMemory]:
-    """Opens memories with settings of the test's own; each is closed at the end of it."""
+    """Open memories with the test's own settings; each is closed when the test ends."""
     async with AsyncExitStack() as stack:
 
         async def opened(url: Any = store_url, **changes: Any) -> Memory:

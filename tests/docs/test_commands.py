@@ -1,4 +1,4 @@
-"""The commands on the pages run, in the order in which they stand, and what pages say to install is there."""
+"""The commands on each page run in order, and the extras that pages say to install exist."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOT_RUN = {
     "import": "needs a file; tests/interfaces/test_import.py has its forms",
     "keys revoke": "needs the id of a key",
 }
-"""Commands that are only looked at: they must be there."""
+"""Commands that are not run: they only have to exist."""
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -40,7 +40,7 @@ def commands(page: Path) -> list[list[str]]:
 
 @pytest.fixture
 def call(tmp_path, monkeypatch):
-    """The program, in a folder where somebody has used it before."""
+    """The program, in a folder where it has been used before."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RECOLLECT_URL", raising=False)
     runner = CliRunner()
@@ -55,11 +55,11 @@ def test_the_commands_of_a_page_run_from_top_to_bottom(page, call):
         told = shlex.join(words)
         only_looked_at = next((each for each in NOT_RUN if told.startswith(each)), None)
         ran = call(words if only_looked_at is None else [*only_looked_at.split(), "--help"])
-        found_nothing = ran.exit_code == 1 and ran.output.startswith("Nothing ")  # true, and no mistake of the page
+        found_nothing = ran.exit_code == 1 and ran.output.startswith("Nothing ")  # true, and not an error in the page
         assert ran.exit_code == 0 or found_nothing, f"recollect {told}: {ran.output}"
 
 
-def test_pages_name_only_extras_that_there_are():
+def test_pages_name_only_extras_that_exist():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pages = [*PAGES, ROOT / "examples" / "README.md", ROOT / "typescript" / "README.md"]
     said = "\n".join(page.read_text(encoding="utf-8") for page in pages)

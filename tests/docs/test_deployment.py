@@ -1,4 +1,4 @@
-"""What people deploy with is true: settings, commands and extras that there are. `make image` starts the containers."""
+"""The deployment files name settings, commands and extras that exist. `make image` starts the containers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE = (ROOT / "docs" / "how-to" / "deployment.md").read_text()
 
 
 def settings_of(environ: dict[str, str]) -> Settings:
-    """The settings that an environment makes; every variable of ours in it must be one that is read."""
+    """The settings an environment yields; every variable of ours in it must be one that is read."""
     ours = {name for name in environ if name.startswith(PREFIX)}
     known = {PREFIX + name.upper() for name in Settings.__dataclass_fields__}
     assert ours <= known, ours - known
@@ -32,14 +32,14 @@ def settings_of(environ: dict[str, str]) -> Settings:
 
 
 def is_understood(arguments: list[str]) -> None:
-    """The command is there, and takes these options."""
+    """Check that the command exists and takes these options."""
     shown = CliRunner().invoke(app, [arguments[0], "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
     assert shown.exit_code == 0
     for option in (each for each in arguments[1:] if each.startswith("--")):
         assert option in shown.stdout, option
 
 
-def test_the_image_installs_extras_that_there_are_and_starts_a_command_that_there_is():
+def test_the_image_installs_existing_extras_and_starts_an_existing_command():
     (extras,) = re.findall(r"'\.\[([a-z,-]+)\]'", DOCKERFILE)
     offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert {"server", "mcp", "postgres", "redis"} <= set(extras.split(",")) <= set(offered)
@@ -51,7 +51,7 @@ def test_the_image_installs_extras_that_there_are_and_starts_a_command_that_ther
     assert re.search(r"^USER [1-9]", DOCKERFILE, re.M) and f"EXPOSE {chosen.port}" in DOCKERFILE
 
 
-def test_what_the_image_is_made_of_is_there():
+def test_everything_the_image_copies_exists():
     ignored = (ROOT / ".dockerignore").read_text().split()
     for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.M):
         for name in line.split()[:-1]:
@@ -59,7 +59,7 @@ def test_what_the_image_is_made_of_is_there():
 
 
 @pytest.mark.parametrize("service", ["server", "worker"])
-def test_the_services_have_settings_and_commands_that_there_are(service):
+def test_the_services_use_existing_settings_and_commands(service):
     told = COMPOSE["services"][service]
     is_understood(told["command"])
     environ = {
@@ -71,7 +71,7 @@ def test_the_services_have_settings_and_commands_that_there_are(service):
     assert {"database", "redis"} == set(told["depends_on"]) <= set(COMPOSE["services"])
 
 
-def test_redis_keeps_what_it_was_given_and_the_database_has_vectors():
+def test_redis_keeps_its_data_and_the_database_has_vectors():
     command = " ".join(COMPOSE["services"]["redis"]["command"])
     assert "--appendonly yes" in command and "--maxmemory-policy noeviction" in command
     assert "pgvector" in COMPOSE["services"]["database"]["image"]
@@ -79,7 +79,7 @@ def test_redis_keeps_what_it_was_given_and_the_database_has_vectors():
     assert named == set(COMPOSE["volumes"])
 
 
-def test_the_unit_starts_a_command_that_there_is_and_is_hardened():
+def test_the_unit_starts_an_existing_command_and_is_hardened():
     unit = configparser.ConfigParser(strict=False, interpolation=None, delimiters=("=",))
     unit.optionxform = str
     unit.read(UNIT)
@@ -94,6 +94,6 @@ def test_the_unit_starts_a_command_that_there_is_and_is_hardened():
     assert int(unit["Service"]["TimeoutStopSec"]) > 10
 
 
-def test_the_page_names_every_file_that_it_speaks_of():
+def test_the_page_links_to_every_deployment_file():
     for name in ("Dockerfile", "examples/compose.yml", "examples/recollect.service", "examples/grafana/recollect.json"):
         assert f"../../{name}" in PAGE and (ROOT / name).exists()

@@ -47,7 +47,7 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    """The Python of a page, in order."""
+    """The Python blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
     return [
         Block(found["code"], text.count("\n", 0, found.start("code")), found["reason"])
@@ -60,7 +60,7 @@ def name_of(path: Path) -> str:
 
 
 def compiled(code: str, name: str, mode: str) -> types.CodeType:
-    """Code in which `await` may stand outside of a function, as in `python -m asyncio`."""
+    """Compile code in which `await` may appear outside a function, as in `python -m asyncio`."""
     return compile(code, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
@@ -78,7 +78,7 @@ def generator(name: str = "generate_reference") -> Any:
 
 
 def handles() -> dict[str, list[str]]:
-    """What people call verbs on, with the verbs."""
+    """The objects that people call verbs on, with their verbs."""
     reference = generator()
     found = {
         name: vars(getattr(importlib.import_module(f"recollect.{home}"), name)) for home, name in reference.HANDLES
@@ -116,7 +116,7 @@ async def test_the_python_of_a_page_runs_from_top_to_bottom(page):
             await run(compiled("\n" * block.line + block.code, str(page), "exec"), names)
 
 
-async def test_what_the_readme_says_that_its_first_lines_print_is_printed(capsys):
+async def test_the_first_lines_of_the_readme_print_what_it_says(capsys):
     page = ROOT / "README.md"
     first = blocks(page)[0]
     shown = page.read_text(encoding="utf-8").partition(first.code)[2].split("```\n")[2]
@@ -155,7 +155,7 @@ async def check_session(text: str, names: dict[str, Any], where: str, line: int)
 
 
 async def check(example: doctest.Example, names: dict[str, Any], where: str, line: int) -> None:
-    """Run one `>>>` and compare what it prints; where something is awaited and nothing shown, only run it."""
+    """Run one `>>>` and compare what it prints; if it awaits something and shows nothing, only run it."""
     out = io.StringIO()
     code = compiled(example.source, where, "single")
     try:
@@ -221,13 +221,13 @@ def test_every_error_is_explained_on_a_page_written_by_hand():
     assert [name for name in raised if f"`{name}`" not in text] == []
 
 
-def test_the_table_of_importance_is_the_one_in_the_code():
+def test_the_importance_table_is_the_one_in_the_code():
     text = (ROOT / "docs" / "importance.md").read_text(encoding="utf-8")
     for name, (weight, reason) in WEIGHTS.items():
         assert f"| {name} | {weight:+.2f} | {reason} |" in text
 
 
-def test_the_weights_of_search_are_those_in_the_code():
+def test_the_search_weights_are_those_in_the_code():
     text = (ROOT / "docs" / "how-to" / "search-and-filters.md").read_text(encoding="utf-8")
     shown = dict(re.findall(r"(words|meaning|importance|recency)\s(0\.\d\d)", text))
     assert {name: float(weight) for name, weight in shown.items()} == asdict(SEARCH_WEIGHTS)
@@ -246,7 +246,7 @@ def test_the_page_of_the_house_is_what_the_generator_writes():
     assert house.rooms() == set(house.ROOMS)
 
 
-def test_every_file_that_a_message_or_a_question_walks_through_is_there():
+def test_every_file_on_the_path_of_a_message_or_a_question_exists():
     named = re.findall(r"`([a-z_/]+\.py)`", generator("generate_house").HEAD)
     walked = [name for name in named if not name.startswith(("tools/", "tests/"))]
     assert len(walked) > 20
@@ -257,7 +257,7 @@ def test_every_file_that_a_message_or_a_question_walks_through_is_there():
 
 
 def anchors(page: Path) -> set[str]:
-    """The places inside a page, named as GitHub names them."""
+    """The anchors of a page, named as GitHub names them."""
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
     heads = re.findall(r"^#+ (.+)$", text, re.M)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
@@ -273,7 +273,7 @@ def test_links_lead_somewhere(page):
         assert link["anchor"] is None or link["anchor"] in anchors(target), f"{name_of(page)}: #{link['anchor']}"
 
 
-def test_the_index_leads_to_every_page_in_one_step():
+def test_the_index_links_to_every_page():
     index = ROOT / "docs" / "README.md"
     links = LINK.finditer(index.read_text(encoding="utf-8"))
     led_to = {(index.parent / link["path"]).resolve() for link in links if link["path"]}

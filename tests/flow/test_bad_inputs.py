@@ -34,7 +34,7 @@ async def test_every_bad_input_is_refused_by_name_and_changes_nothing(memory, ca
 
 
 @pytest.mark.parametrize("name", SCENES)
-async def test_what_is_odd_and_allowed_comes_back_and_breaks_nothing(open_memory, name):
+async def test_odd_but_allowed_input_comes_back_and_breaks_nothing(open_memory, name):
     await SCENES[name](open_memory)
 
 
@@ -45,7 +45,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
-async def test_a_hostile_text_takes_no_time(memory, hostile):
+async def test_a_hostile_text_takes_little_time(memory, hostile):
     """A regular expression that backtracks would take minutes here; ten seconds is generous on a busy machine."""
     async with asyncio.timeout(10):
         terms(hostile, "en")
@@ -57,7 +57,7 @@ async def test_a_hostile_text_takes_no_time(memory, hostile):
         await ann.session("s").get_context(hostile[-60_000:], max_tokens=500)
 
 
-# ── Time and life of the file ────────────────────────────────────────────────────────────────────
+# ── The database file ────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_file_of_a_newer_version_is_left_alone(tmp_path):
@@ -76,7 +76,7 @@ async def test_a_file_of_a_newer_version_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     "content", [b"not a database at all, but long enough to look at " * 100, b"SQLite format 3\x00" + b"\xff" * 5000]
 )
-async def test_a_file_that_is_no_database_is_left_alone(tmp_path, content):
+async def test_a_file_that_is_not_a_database_is_left_alone(tmp_path, content):
     path = tmp_path / "m.db"
     path.write_bytes(content)
     with pytest.raises((Corrupt, ValidationError, Unavailable)):
@@ -111,7 +111,7 @@ async def test_a_file_may_have_an_odd_name(tmp_path, name):
 @pytest.mark.parametrize(
     "url", ["sqlite:///" + "x" * 5000, "sqlite:///a\x00b.db", "sqlite:////no/such/folder/at/all/m.db"]
 )
-async def test_a_path_that_cannot_be_is_refused(url):
+async def test_an_impossible_path_is_refused(url):
     with pytest.raises(RecollectError):
         await Memory.open(url, worker=False).start()
 
@@ -125,7 +125,7 @@ async def test_a_path_that_cannot_be_is_refused(url):
         (5, "messages.1", "named fields"),
     ],
 )
-async def test_what_is_wrong_with_one_of_several_is_told_by_its_name_and_place(memory, item, field, told):
+async def test_an_error_in_one_of_several_items_names_its_field_and_place(memory, item, field, told):
     with pytest.raises(ValidationError, match=told) as refused:
         await memory.user("ann").session("s").add_messages([{"role": "user", "content": "fine"}, item])
     assert refused.value.field == field
@@ -140,7 +140,7 @@ async def test_what_is_wrong_with_one_of_several_is_told_by_its_name_and_place(m
         ({"key": "city", "value": "canary", "colour": 1}, "items", "unknown field 'colour'"),
     ],
 )
-async def test_what_is_wrong_with_a_fact_is_told_by_its_name(memory, item, field, told):
+async def test_an_error_in_a_fact_names_its_field(memory, item, field, told):
     with pytest.raises(ValidationError, match=told) as refused:
         await memory.user("ann").upsert_facts([item])
     assert refused.value.field == field

@@ -1,4 +1,4 @@
-"""Chroma beside a store: it proposes what is near, follows every change, and nothing rests on it."""
+"""Chroma beside a store: it proposes what is near, follows every change, and nothing depends on it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def index_url(tmp_path):
 
 @pytest.fixture
 async def index(index_url):
-    """The index itself, to look into."""
+    """The index itself, for inspection."""
     index = open_index(index_url, HashingEmbedder().name)
     yield index
     await index.close()
@@ -52,7 +52,7 @@ def server():
 
 
 def connections_to(port):
-    """Connections that this process's side holds to `port`, also those that the other side has ended already."""
+    """Connections that this process holds to `port`, including those that the other side has already closed."""
     lines = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
     open_here = {"01", "08"}  # ESTABLISHED and CLOSE_WAIT
     return sum(1 for line in lines if int(line[2].rpartition(":")[2], 16) == port and line[3] in open_here)
@@ -62,7 +62,7 @@ async def found(user, query="tea"):
     return [hit.content for hit in await user.search_memory(query)]
 
 
-async def test_an_index_that_begins_after_the_memories_hears_of_all_of_a_user_with_the_first_change(
+async def test_an_index_added_after_the_memories_receives_all_of_a_user_with_the_first_change(
     open_memory, store_url, index_url, index
 ):
     store = await open_store(store_url)
@@ -78,7 +78,7 @@ async def test_an_index_that_begins_after_the_memories_hears_of_all_of_a_user_wi
     assert await found(memory.user("bob")) == [theirs.content]
 
 
-async def test_what_is_stored_edited_and_forgotten_is_so_in_the_index_too(memory, index):
+async def test_the_index_follows_what_is_stored_edited_and_forgotten(memory, index):
     ann = memory.user("ann")
     tea = await ann.add_memory("Ann drinks green tea")
     await ann.session("s").add_message("user", "The kettle is new", id="kettle")
@@ -96,7 +96,7 @@ async def test_what_is_stored_edited_and_forgotten_is_so_in_the_index_too(memory
     assert (await memory.check(), await ann.failures()) == ([], [])
 
 
-async def test_a_damaged_vector_is_not_handed_to_the_index(open_memory, index_url, index, tmp_path, clock):
+async def test_a_damaged_vector_is_not_passed_to_the_index(open_memory, index_url, index, tmp_path, clock):
     store = await open_store(f"sqlite:///{tmp_path}/damaged.db")
     memory = await open_memory(store, index=index_url)
     ann = memory.user("ann")
@@ -110,7 +110,7 @@ async def test_a_damaged_vector_is_not_handed_to_the_index(open_memory, index_ur
     assert (await found(ann))[0] == "Ann drinks green tea"
 
 
-async def test_nothing_but_ids_and_vectors_leaves_the_store(memory, index_url, tmp_path):
+async def test_only_ids_and_vectors_leave_the_store(memory, index_url, tmp_path):
     await memory.user("ann").add_memory("the canaryword is here", metadata={"label": "canaryword"})
     await memory.work()
     files = [path for path in (tmp_path / "vectors").rglob("*") if path.is_file()]
@@ -119,13 +119,13 @@ async def test_nothing_but_ids_and_vectors_leaves_the_store(memory, index_url, t
 
 
 class Synonyms(HashingEmbedder):
-    """Knows that a beverage is a tea, which words alone do not."""
+    """Knows that a beverage is tea, which words alone do not tell."""
 
     async def embed(self, texts):
         return await super().embed([text.replace("beverage", "tea") for text in texts])
 
 
-async def test_search_asks_the_index_and_scores_what_it_proposes_by_the_store(open_memory, index_url, index):
+async def test_search_asks_the_index_and_scores_its_proposals_from_the_store(open_memory, index_url, index):
     memory = await open_memory(index=index_url, embedder=Synonyms())
     ann = memory.user("ann")
     kept = await ann.add_memory("Ann drinks tea")
@@ -140,7 +140,7 @@ async def test_search_asks_the_index_and_scores_what_it_proposes_by_the_store(op
     assert await nearness() == 0.0
 
 
-async def test_what_an_index_proposes_from_elsewhere_is_looked_up_and_not_found(memory, index):
+async def test_a_record_of_another_user_that_the_index_proposes_is_not_found(memory, index):
     ann, bob = memory.user("ann"), memory.user("bob")
     mine = await ann.add_memory("Ann drinks green tea")
     theirs = await bob.add_memory("Bob drinks green tea")
@@ -161,7 +161,7 @@ async def test_owners_whose_ids_look_alike_stay_apart(memory, index):
     assert len(await index.partitions()) == 4
 
 
-async def test_erasing_a_user_empties_the_index_of_them_alone(memory, index):
+async def test_erasing_a_user_removes_only_that_user_from_the_index(memory, index):
     for name in ("ann", "bob"):
         await memory.user(name).add_memory(f"{name} drinks tea")
     await memory.work()
@@ -174,7 +174,7 @@ def files_naming(folder, name):
     return [str(path) for path in folder.rglob("*") if path.is_file() and name.encode() in path.read_bytes()]
 
 
-async def test_the_id_of_who_was_erased_is_in_no_file_of_the_store_or_the_index(
+async def test_the_id_of_an_erased_user_is_in_no_file_of_the_store_or_the_index(
     open_memory, index_url, index, tmp_path, clock
 ):
     memory = await open_memory(f"sqlite:///{tmp_path}/kept.db", index=index_url)
@@ -195,7 +195,7 @@ async def test_the_id_of_who_was_erased_is_in_no_file_of_the_store_or_the_index(
     assert files_naming(tmp_path, "robin") == [str(tmp_path / "kept.db")]
 
 
-async def test_who_comes_back_after_an_erasure_keeps_what_they_say_then(memory, index, clock):
+async def test_a_user_who_comes_back_after_an_erasure_keeps_what_they_say_then(memory, index, clock):
     ann = memory.user("ann")
     await ann.add_memory("Ann drinks green tea", id="before")
     await memory.work()
@@ -208,12 +208,12 @@ async def test_who_comes_back_after_an_erasure_keeps_what_they_say_then(memory, 
     assert await memory.failures() == []
 
 
-async def test_an_erasure_that_is_broken_off_still_empties_the_index(memory, index, clock, monkeypatch):
+async def test_an_interrupted_erasure_still_empties_the_index(memory, index, clock, monkeypatch):
     ann = memory.user("ann")
     await ann.add_memory("Ann drinks green tea")
     await memory.work()
     with monkeypatch.context() as patch:
-        # The power goes right after the store has forgotten.
+        # The power fails right after the store has forgotten.
         patch.setattr(memory._running.indexes, "drop", lambda partition: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             await ann.erase()
@@ -222,7 +222,7 @@ async def test_an_erasure_that_is_broken_off_still_empties_the_index(memory, ind
     assert await index.partitions() == set()
 
 
-async def test_what_lived_out_its_life_leaves_the_index_with_upkeep(memory, index, clock):
+async def test_an_expired_record_leaves_the_index_with_upkeep(memory, index, clock):
     await memory.user("ann").session("s").add_message("user", "The kettle is new", id="kettle")
     await memory.work()
     assert "kettle" in await index.held(ANN)
@@ -231,7 +231,7 @@ async def test_what_lived_out_its_life_leaves_the_index_with_upkeep(memory, inde
     assert "kettle" not in await index.held(ANN)
 
 
-async def test_answers_are_those_of_the_built_in_index(open_memory, index_url, tmp_path):
+async def test_answers_match_those_of_the_built_in_index(open_memory, index_url, tmp_path):
     things = ("tea", "violin", "train", "garden", "kettle", "lamp", "coat", "bread", "river", "letter")
     places = ("kitchen", "cellar", "office", "market", "station", "school", "harbour")
     texts = [f"number {n}: the {a} is in the {b}" for n, (a, b) in enumerate((a, b) for a in things for b in places)]
@@ -249,7 +249,7 @@ async def test_answers_are_those_of_the_built_in_index(open_memory, index_url, t
     assert [plain[0] for plain in answers[0]] == [beside[0] for beside in answers[1]]
 
 
-async def test_a_broken_folder_is_said_so_and_search_goes_on(open_memory, tmp_path):
+async def test_a_broken_folder_is_reported_and_search_goes_on(open_memory, tmp_path):
     (tmp_path / "vectors").mkdir()
     (tmp_path / "vectors" / "chroma.sqlite3").write_bytes(b"not a database, but long enough to be looked at " * 50)
     memory = await open_memory(index=f"chroma:///{tmp_path}/vectors")
@@ -259,7 +259,7 @@ async def test_a_broken_folder_is_said_so_and_search_goes_on(open_memory, tmp_pa
     assert await found(memory.user("ann")) == ["Ann drinks green tea"]
 
 
-async def test_calls_that_fail_leave_no_connection_behind_each(server):
+async def test_failing_calls_do_not_leak_connections(server):
     index = open_index(server.url, HashingEmbedder().name)
     counts = []
     for _ in range(8):
@@ -273,7 +273,7 @@ async def test_calls_that_fail_leave_no_connection_behind_each(server):
     assert counts[-1] <= counts[0]
 
 
-async def test_a_lost_index_is_made_again_from_the_store(memory, index):
+async def test_a_lost_index_is_rebuilt_from_the_store(memory, index):
     ann = memory.user("ann")
     added = await ann.add_memories([f"tea number {n}" for n in range(8)])
     await memory.work()
@@ -312,7 +312,7 @@ async def test_an_index_that_goes_away_is_missed_but_not_needed(open_memory, ser
     await index.close()
 
 
-async def test_an_erasure_while_the_index_is_away_is_done_when_it_is_back(open_memory, server, clock, tmp_path):
+async def test_an_erasure_while_the_index_is_away_is_completed_when_it_is_back(open_memory, server, clock, tmp_path):
     url = f"{server.url}?collection=erased"
     memory = await open_memory(f"sqlite:///{tmp_path}/kept.db", index=url)
     await memory.user("canaryann").add_memory("Ann drinks green tea")
@@ -330,7 +330,7 @@ async def test_an_erasure_while_the_index_is_away_is_done_when_it_is_back(open_m
     await index.close()
 
 
-async def test_an_index_that_holds_nothing_of_a_user_narrows_nothing(open_memory, index_url, index):
+async def test_an_index_that_holds_nothing_of_a_user_does_not_narrow_the_search(open_memory, index_url, index):
     memory = await open_memory(index=index_url, embedder=Synonyms())
     ann = memory.user("ann")
     kept = await ann.add_memory("Ann drinks tea")
@@ -340,7 +340,7 @@ async def test_an_index_that_holds_nothing_of_a_user_narrows_nothing(open_memory
     assert hit.legs["meaning"].score > 0.5
 
 
-async def test_an_index_that_was_kept_under_the_names_of_users_is_let_go(open_memory, index_url, index, tmp_path):
+async def test_an_old_index_kept_under_user_names_is_removed(open_memory, index_url, index, tmp_path):
     chroma = chromadb.PersistentClient(path=tmp_path / "vectors", settings=quiet())
     name = f"recollect-{hashlib.blake2b(HashingEmbedder().name.encode(), digest_size=6).hexdigest()}"
     old = chroma.create_collection(name, embedding_function=None)
@@ -353,7 +353,7 @@ async def test_an_index_that_was_kept_under_the_names_of_users_is_let_go(open_me
     assert name not in [each.name for each in chroma.list_collections()]
 
 
-async def test_an_index_that_cannot_be_reached_at_the_start_is_said_so(open_memory, caplog):
+async def test_an_index_that_is_unreachable_at_the_start_is_reported(open_memory, caplog):
     with caplog.at_level(logging.WARNING, logger="recollect"):
         memory = await open_memory(index="chroma+http://127.0.0.1:1")
     assert "searching without the index" in caplog.text
@@ -365,20 +365,20 @@ async def test_an_index_that_cannot_be_reached_at_the_start_is_said_so(open_memo
     "url", ["chroma://", "chroma://host/path", "chroma+http://", "chroma:///x?other=1", "chroma:///x?collection=a b",
             "faiss:///x", "chroma+http://host/path", "vectors"],
 )  # fmt: skip
-async def test_an_index_url_that_means_nothing_is_refused(url):
+async def test_an_invalid_index_url_is_refused(url):
     with pytest.raises(ValidationError) as caught:
         await Memory.open("memory://", index=url).start()
     assert caught.value.field == "index"
 
 
-def test_a_token_is_never_told():
+def test_a_token_is_never_shown():
     address = read_address("chroma+https://:s3cret@vectors.example")
     assert read_address("chroma+https://:s3%2Fcret%3D@vectors.example").token == "s3/cret="
     assert address.token == "s3cret"
     assert address.shown == "chroma+https://vectors.example:443"
 
 
-async def test_an_erasure_that_the_index_gave_up_on_can_be_tried_again(open_memory, index_url, index, monkeypatch):
+async def test_an_erasure_that_the_index_gave_up_on_can_be_retried(open_memory, index_url, index, monkeypatch):
     memory = await open_memory(index=index_url, job_attempts_max=1)
     await memory.user("ann").add_memory("Ann drinks green tea")
     await memory.work()

@@ -1,4 +1,4 @@
-"""Memories that say the same in other words become one, if a model says so; and two again, if somebody wants that."""
+"""Memories that say the same in other words become one if a model says so, and two again on request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def remembered(open_memory, model, *texts):
     return memory, [record.content for record in (await memory.user("ann").list_memories())[0] if not record.valid_to]
 
 
-async def test_what_says_the_same_in_other_words_becomes_one_memory(open_memory):
+async def test_memories_that_say_the_same_in_other_words_become_one(open_memory):
     model = ScriptedModel(same={"same": [1]})
     memory, left = await remembered(open_memory, model, OLDER, NEWER)
     assert left == [OLDER] and len(model.asked) == 1
@@ -32,7 +32,7 @@ async def test_memories_that_differ_stay_two(open_memory):
     assert left == [OLDER, NEWER]
 
 
-async def test_a_memory_that_will_end_is_not_asked_about_for_one_that_is_kept(open_memory, clock):
+async def test_a_memory_that_will_expire_is_not_compared_with_one_that_is_kept(open_memory, clock):
     model = ScriptedModel(same={"same": [1]})
     memory = await open_memory("memory://", llm=model, job_attempts_max=1)
     await memory.user("ann").add_memory(OLDER, expires_at=clock() + 60_000)
@@ -42,14 +42,14 @@ async def test_a_memory_that_will_end_is_not_asked_about_for_one_that_is_kept(op
     assert model.asked == []
 
 
-async def test_a_memory_without_a_like_is_not_asked_about(open_memory):
+async def test_a_memory_without_a_similar_one_is_not_asked_about(open_memory):
     model = ScriptedModel(same={"same": [1]})
     _, left = await remembered(open_memory, model, OLDER, "Invoices are paid within thirty days.")
     assert (len(left), model.asked) == (2, [])
 
 
 @pytest.mark.parametrize("reply", [{"same": [4]}, {"same": [0]}, {"same": ["all"]}, "yes", ModelError("down")])
-async def test_an_answer_that_names_nothing_of_what_was_shown_merges_nothing(open_memory, reply):
+async def test_an_answer_that_names_none_of_the_shown_memories_merges_nothing(open_memory, reply):
     _, left = await remembered(open_memory, ScriptedModel(same=reply), OLDER, NEWER)
     assert left == [OLDER, NEWER]
 

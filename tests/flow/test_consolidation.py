@@ -1,4 +1,4 @@
-"""Consolidation: doubles become one, resting sessions episodes, what recurs knowledge; told before, and taken back."""
+"""Consolidation merges duplicates, notes resting sessions and recurring topics; it can be previewed and undone."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def by_hand(open_memory):
     return await open_memory(consolidate=False)
 
 
-async def test_what_comes_up_on_three_days_is_known_in_the_words_that_were_said(by_hand, clock):
+async def test_a_topic_that_comes_up_on_three_days_is_known_in_the_words_that_were_said(by_hand, clock):
     ann = await on_several_days(by_hand, clock)
     done = await ann.maintain()
     (memory,) = done.consolidated.recurring
@@ -73,7 +73,7 @@ async def test_what_comes_up_on_three_days_is_known_in_the_words_that_were_said(
 
 
 @pytest.mark.parametrize(("topic", "recurs"), [("food bank", True), ("bank", False), ("social media", False)])
-async def test_what_is_said_in_passing_counts_where_several_words_say_what_it_is(by_hand, clock, topic, recurs):
+async def test_a_passing_mention_counts_where_several_words_identify_the_topic(by_hand, clock, topic, recurs):
     ann = by_hand.user("ann")
     for day, other in enumerate(("kitchen garden", "guitar lesson", "winter marathon")):
         chat = ann.session(f"day {day}")
@@ -93,7 +93,7 @@ async def test_twice_is_not_often_enough(by_hand, clock):
     assert (await ann.maintain()).consolidated.recurring == ()
 
 
-async def test_a_dry_run_tells_the_same_and_changes_nothing(by_hand, clock):
+async def test_a_dry_run_reports_the_same_and_changes_nothing(by_hand, clock):
     ann = await on_several_days(by_hand, clock)
     before = await ann.export()
     told = await ann.maintain(dry_run=True)
@@ -105,7 +105,7 @@ async def test_a_dry_run_tells_the_same_and_changes_nothing(by_hand, clock):
     assert (await ann.maintain()).is_idle, "what is done is done once"
 
 
-async def test_what_recurs_again_is_told_anew_under_the_same_id(by_hand, clock):
+async def test_a_topic_that_recurs_again_is_rewritten_under_the_same_id(by_hand, clock):
     ann = await on_several_days(by_hand, clock)
     (before,) = (await ann.maintain()).consolidated.recurring
     await talk(by_hand, clock, OVENS[3], "day 3")
@@ -116,13 +116,13 @@ async def test_what_recurs_again_is_told_anew_under_the_same_id(by_hand, clock):
     assert [memory.id for memory in await known(ann)] == [before.id]
 
 
-async def test_it_is_done_once_a_day_by_itself(memory, clock):
+async def test_consolidation_runs_once_a_day_by_itself(memory, clock):
     ann = await on_several_days(memory, clock, days=4)
     (told,) = await known(ann)
     assert "came back to bakery" in told.content
 
 
-async def test_what_was_forgotten_by_its_id_does_not_come_back(by_hand, clock):
+async def test_a_recurring_memory_forgotten_by_its_id_does_not_come_back(by_hand, clock):
     ann = await on_several_days(by_hand, clock)
     (told,) = (await ann.maintain()).consolidated.recurring
     await ann.forget(told.id)
@@ -130,7 +130,7 @@ async def test_what_was_forgotten_by_its_id_does_not_come_back(by_hand, clock):
     assert await known(ann) == []
 
 
-async def test_a_forgotten_message_takes_what_quotes_it_with_it_and_the_rest_is_told_again(by_hand, clock):
+async def test_a_forgotten_message_removes_what_quotes_it_and_the_rest_is_rewritten(by_hand, clock):
     ann = await on_several_days(by_hand, clock, days=4)
     await ann.maintain()
     (secret,) = [m for m in await ann.session("day 1").window() if "painted" in str(m.content)]
@@ -143,7 +143,7 @@ async def test_a_forgotten_message_takes_what_quotes_it_with_it_and_the_rest_is_
     assert "forty loaves" in told.content
 
 
-async def test_when_too_few_episodes_are_left_it_is_gone(by_hand, clock):
+async def test_a_recurring_memory_is_gone_when_too_few_episodes_are_left(by_hand, clock):
     ann = await on_several_days(by_hand, clock)
     await ann.maintain()
     await ann.session("day 1").delete()
@@ -152,7 +152,7 @@ async def test_when_too_few_episodes_are_left_it_is_gone(by_hand, clock):
     assert "came back to" not in str(await ann.export())
 
 
-async def test_what_was_set_aside_is_quoted_no_more(by_hand, clock):
+async def test_what_was_quarantined_is_no_longer_quoted(by_hand, clock):
     ann = await on_several_days(by_hand, clock, days=4)
     await ann.maintain()
     await ann.quarantine(session="day 1")
@@ -162,7 +162,7 @@ async def test_what_was_set_aside_is_quoted_no_more(by_hand, clock):
     assert len(told.data[RESTS_ON]) == 3
 
 
-async def test_a_memory_that_was_edited_by_hand_stays_as_it_was_written(by_hand, clock):
+async def test_a_memory_edited_by_hand_stays_as_it_was_written(by_hand, clock):
     ann = await on_several_days(by_hand, clock)
     (told,) = (await ann.maintain()).consolidated.recurring
     await by_hand.work()
@@ -172,7 +172,7 @@ async def test_a_memory_that_was_edited_by_hand_stays_as_it_was_written(by_hand,
     assert [memory.content for memory in await known(ann)] == ["Ann owns a bakery in Porto."]
 
 
-async def test_two_that_consolidate_at_once_do_it_once(open_memory, store_url, clock):
+async def test_two_consolidations_at_once_do_it_once(open_memory, store_url, clock):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store, consolidate=False)
     ann = await on_several_days(memory, clock)
@@ -185,7 +185,7 @@ async def test_two_that_consolidate_at_once_do_it_once(open_memory, store_url, c
 # ── sessions that rest ───────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_session_that_rests_is_noted_down_on_demand_whatever_became_of_its_job(by_hand, clock):
+async def test_a_resting_session_is_noted_on_demand_whatever_happened_to_its_job(by_hand, clock):
     ann = by_hand.user("ann")
     for user, assistant in OVENS[:2]:
         await ann.session("lost").add_interaction(user, assistant)
@@ -201,11 +201,11 @@ async def test_a_session_that_rests_is_noted_down_on_demand_whatever_became_of_i
     assert len(await ann.episodes.list()) == 1, "the job finds nothing left to do"
 
 
-# ── doubles ──────────────────────────────────────────────────────────────────────────────────────
+# ── duplicates ───────────────────────────────────────────────────────────────────────────────────
 
 
 async def with_doubles(memory):
-    """Three memories that say the same, brought in with their vectors, and one that does not."""
+    """Store three memories that say the same and one that does not, with their vectors."""
     texts = ("I like green tea.", "I really like green tea", "I like the green tea", "I do not like green tea.")
     (vector,) = await embed_checked(HashingEmbedder(), ["green tea"])
     scope, now = Scope("default", "ann"), memory._flow.ledger.clock()
@@ -216,7 +216,7 @@ async def with_doubles(memory):
     await memory._flow.ledger.commit(Changes(ANN, put=tuple(put)))
 
 
-async def test_memories_that_say_the_same_become_one_and_can_be_taken_apart(memory):
+async def test_memories_that_say_the_same_become_one_and_can_be_separated_again(memory):
     await with_doubles(memory)
     ann = memory.user("ann")
     told = await ann.maintain(dry_run=True)
@@ -232,7 +232,7 @@ async def test_memories_that_say_the_same_become_one_and_can_be_taken_apart(memo
     assert len(await known(ann)) == 3
 
 
-async def test_a_crash_between_two_steps_leaves_nothing_half(open_memory, store_url, clock):
+async def test_a_crash_between_two_steps_leaves_nothing_half_done(open_memory, store_url, clock):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store, consolidate=False)
     ann = await on_several_days(memory, clock)
@@ -247,7 +247,7 @@ async def test_a_crash_between_two_steps_leaves_nothing_half(open_memory, store_
     assert len((await ann.maintain()).consolidated.recurring) == 1
 
 
-async def test_what_belongs_to_an_org_is_consolidated_without_conversations(memory):
+async def test_an_org_is_consolidated_without_conversations(memory):
     await memory._flow.ledger.commit(Changes(Partition("default", "")))
     (done,) = [done async for done in memory._flow.upkeep.maintain(Partition("default", ""))]
     assert done.is_idle
@@ -256,7 +256,7 @@ async def test_what_belongs_to_an_org_is_consolidated_without_conversations(memo
 # ── learnings ────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_learning_that_was_never_of_use_is_retired_and_can_be_taken_back(memory, clock):
+async def test_a_learning_that_was_never_useful_is_retired_and_can_be_restored(memory, clock):
     ann = memory.user("ann")
     once = await ann.learnings.add("asks for sources")
     right = await ann.learnings.add("means the river, not the bank", type="correction")
@@ -275,7 +275,7 @@ async def test_a_learning_that_was_never_of_use_is_retired_and_can_be_taken_back
     assert len(await ann.learnings.list()) == 2
 
 
-async def test_beyond_a_number_the_least_sure_learnings_are_retired(open_memory):
+async def test_beyond_a_limit_the_least_sure_learnings_are_retired(open_memory):
     memory = await open_memory(learnings_max=2)
     ann = memory.user("ann")
     added = [await ann.learnings.add(f"habit number {n}", confidence=n / 10) for n in (9, 3, 6)]
@@ -283,7 +283,7 @@ async def test_beyond_a_number_the_least_sure_learnings_are_retired(open_memory)
     assert told.record.id == added[1].id
 
 
-async def test_topics_of_the_same_days_are_told_together_and_read_for_once(by_hand, clock, monkeypatch):
+async def test_topics_of_the_same_days_are_written_together_after_one_read(by_hand, clock, monkeypatch):
     said = {
         "bakery": (
             "The bakery in Porto needs two ovens.",

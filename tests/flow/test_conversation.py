@@ -1,4 +1,4 @@
-"""A conversation is kept exactly as it was said, by many at once, and as one whole."""
+"""A conversation is kept exactly as it was said, with many writers at once, and as one whole."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_every_role_part_name_and_tool_call_comes_back_exactly(memory):
     assert call.to_openai() == {"role": "assistant", "content": "", "tool_calls": [CALL]}
 
 
-async def test_a_message_may_bring_its_own_time_and_still_stands_where_it_was_added(memory, clock):
+async def test_a_message_may_bring_its_own_time_and_stays_where_it_was_added(memory, clock):
     chat = memory.user("ann").session("s")
     await chat.add_message("user", "now")
     await chat.add_message("user", "long ago", created_at="2019-05-01T10:00:00+02:00")
@@ -65,7 +65,7 @@ async def test_fifty_writers_on_one_session_lose_nothing(memory):
         assert texts[place + 1] == texts[place].replace("question", "answer"), "a pair stays together"
 
 
-async def test_the_order_is_that_of_adding_even_when_the_clock_goes_back(memory, clock):
+async def test_messages_stay_in_the_order_they_were_added_even_when_the_clock_goes_back(memory, clock):
     chat = memory.user("ann").session("s")
     for number in range(6):
         await chat.add_message("user", f"number {number}")
@@ -97,7 +97,7 @@ async def test_something_else_under_a_taken_id_is_a_conflict(memory, other):
     assert await said(chat) == ["hello"]
 
 
-async def test_an_id_is_taken_in_all_sessions_of_the_user_and_free_for_another(memory):
+async def test_an_id_is_taken_in_all_sessions_of_a_user_and_free_for_other_users(memory):
     await memory.user("ann").session("s").add_message("user", "hello", id="m1")
     with pytest.raises(Conflict):
         await memory.user("ann").session("t").add_message("user", "hello", id="m1")
@@ -170,7 +170,7 @@ async def test_a_batch_takes_messages_that_were_read_elsewhere(memory):
     assert (await bob.window())[-1].content == "thanks"
 
 
-async def test_a_batch_that_was_half_stored_before_stores_the_other_half(memory, clock):
+async def test_a_half_stored_batch_stores_the_other_half_when_sent_again(memory, clock):
     chat = memory.user("ann").session("s")
     messages = [{"role": "user", "content": f"number {n}", "id": f"m{n}"} for n in range(6)]
     await chat.add_messages(messages[:4])
@@ -180,7 +180,7 @@ async def test_a_batch_that_was_half_stored_before_stores_the_other_half(memory,
     assert await said(chat) == [f"number {n}" for n in range(6)]
 
 
-async def test_an_id_that_was_forgotten_can_be_used_anew_with_all_that_comes_with_it(memory):
+async def test_a_forgotten_id_can_be_used_again_and_the_whole_batch_is_enriched(memory):
     ann = memory.user("ann")
     chat = ann.session("s")
     await chat.add_message("user", "the first", id="m1")
@@ -227,7 +227,7 @@ async def test_sessions_are_listed_with_title_counts_and_last_activity(memory, c
     assert new.to_dict()["last_activity"].endswith("Z")
 
 
-async def test_one_session_is_told_as_it_is_listed_whoever_the_agent_is(memory):
+async def test_a_session_is_described_as_it_is_listed_whatever_its_agent(memory):
     chat = memory.user("ann").session("monday", agent="support")
     with pytest.raises(NotFound, match="session"):
         await chat.info()
@@ -237,7 +237,7 @@ async def test_one_session_is_told_as_it_is_listed_whoever_the_agent_is(memory):
     assert (await chat.user.session("monday").info()).title == "The order"
 
 
-async def test_a_session_that_wakes_up_moves_to_the_top(memory, clock):
+async def test_a_session_with_new_activity_moves_to_the_top(memory, clock):
     ann = memory.user("ann")
     for name in ("a", "b"):
         await ann.session(name).add_message("user", name)
@@ -299,7 +299,7 @@ async def test_a_branch_whose_copies_fill_a_commit_to_the_last_byte_is_copied_wh
     assert await said(branch) == await said(whole)
 
 
-async def test_a_branch_that_was_broken_off_is_known_as_one_and_the_same_call_goes_on(open_memory):
+async def test_an_interrupted_branch_is_recognised_and_the_same_call_resumes_it(open_memory):
     store = MeddlingStore(await open_store("memory://"))
     memory = await open_memory(store)
     ann = memory.user("ann")
@@ -327,7 +327,7 @@ async def test_a_branch_that_was_broken_off_is_known_as_one_and_the_same_call_go
         await chat.branch(told[-1].id, "other")
 
 
-async def test_a_branch_needs_a_message_of_this_session_and_an_empty_place(memory):
+async def test_a_branch_needs_a_message_of_this_session_and_an_empty_target(memory):
     ann = memory.user("ann")
     here = await ann.session("s").add_message("user", "here")
     there = await ann.session("t").add_message("user", "there")
@@ -346,7 +346,7 @@ async def test_a_branch_needs_a_message_of_this_session_and_an_empty_place(memor
     assert (info.title, info.parent) == ("A name without messages", "s")
 
 
-async def test_a_deleted_session_leaves_nothing(memory, clock):
+async def test_a_deleted_session_leaves_nothing_behind(memory, clock):
     ann = memory.user("ann")
     chat = ann.session("s", agent="support")
     for number in range(30):
@@ -371,7 +371,7 @@ async def test_a_deleted_session_leaves_nothing(memory, clock):
     assert (await memory.survey()).records == {"conversation": 1}
 
 
-async def test_deleting_twice_is_deleting_once(memory):
+async def test_deleting_twice_is_the_same_as_deleting_once(memory):
     chat = memory.user("ann").session("s")
     await chat.add_message("user", "hello")
     assert (await chat.delete()).count == 1

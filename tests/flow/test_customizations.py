@@ -85,7 +85,7 @@ async def test_defaults_of_the_org_stand_below_a_users_own(ledger, mine):
     assert await effective(mine) == ["Do not greet.", "Offer a call.", "Be brief."]
 
 
-async def test_a_default_is_changed_for_one_user_by_the_version_that_was_read(ledger, mine):
+async def test_changing_a_default_for_one_user_is_guarded_by_the_version_read(ledger, mine):
     org = Customizations(ledger, Scope(agent="support"))
     read = await org.add("Greet by name.", id="greet")
     await org.update("greet", text="Greet by first name.")
@@ -108,7 +108,7 @@ async def test_instructions_without_an_agent_are_for_all_agents(ledger, mine):
     assert await effective(Customizations(ledger, Scope("acme", "ann", "support"))) == []
 
 
-async def test_an_id_is_taken_once(mine):
+async def test_an_id_can_be_taken_only_once(mine):
     await mine.add("Be brief.", id="brief")
     with pytest.raises(Conflict) as caught:
         await mine.add("Be long.", id="brief")
@@ -116,7 +116,7 @@ async def test_an_id_is_taken_once(mine):
     assert await texts(mine) == ["Be brief."]
 
 
-async def test_there_are_only_so_many_instructions_however_many_write_at_once(ledger, mine):
+async def test_the_number_of_instructions_is_limited_however_many_write_at_once(ledger, mine):
     results = await asyncio.gather(*(mine.add(f"Rule {n}.") for n in range(PLACES + 10)), return_exceptions=True)
     assert sum(isinstance(result, TooLarge) for result in results) == 10
     assert len(set(await texts(mine))) == PLACES
@@ -158,7 +158,7 @@ async def test_bad_instructions_are_refused(mine):
     assert await mine.list() == [added]
 
 
-async def test_deleting_takes_no_other_instruction_that_took_the_place_meanwhile(open_memory, store_url):
+async def test_deleting_spares_another_instruction_that_took_the_place_meanwhile(open_memory, store_url):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     mine = memory.user("ann").customizations

@@ -1,4 +1,4 @@
-"""The entity cache: read through a loader once, pushed, invalidated, found by name; the newer word always stands."""
+"""The entity cache: read through a loader once, pushed, invalidated, found by name; the newer data always wins."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_an_entity_is_loaded_once_and_lives_an_hour(cache, clock):
     assert await cache.get("customer", "a") is None
 
 
-async def test_one_load_serves_all_who_ask_at_once_also_through_other_handles(ledger):
+async def test_one_load_serves_all_concurrent_callers_even_through_other_handles(ledger):
     loads, shop = Loads(), Shop(a={"n": 1})
     shop.open.clear()
     caches = [EntityCache(ledger, "acme", loads=loads) for _ in range(5)]
@@ -73,7 +73,7 @@ async def test_one_load_serves_all_who_ask_at_once_also_through_other_handles(le
     assert shop.calls == 1
 
 
-async def test_what_one_caller_gets_is_not_changed_by_another(cache):
+async def test_one_caller_cannot_change_what_another_gets(cache):
     shop = Shop(a={"n": 1})
     first, second = await asyncio.gather(*(cache.get("customer", "a", loader=shop) for _ in range(2)))
     first["n"] = 2
@@ -81,7 +81,7 @@ async def test_what_one_caller_gets_is_not_changed_by_another(cache):
     assert await cache.get("customer", "a") == {"n": 1}
 
 
-async def test_who_stops_waiting_does_not_stop_the_load_for_others(cache):
+async def test_a_caller_that_stops_waiting_does_not_stop_the_load_for_others(cache):
     shop = Shop(a={"n": 1})
     shop.open.clear()
     first, second = (asyncio.create_task(cache.get("customer", "a", loader=shop)) for _ in range(2))
@@ -94,12 +94,12 @@ async def test_who_stops_waiting_does_not_stop_the_load_for_others(cache):
     assert shop.calls == 1
 
 
-async def test_a_failing_loader_fails_for_all_who_wait_and_is_asked_again(cache):
+async def test_a_failing_loader_fails_for_all_waiting_callers_and_is_asked_again(cache):
     shop = Shop(a=OSError("down"))
     shop.open.clear()
     asking = [asyncio.create_task(cache.get("customer", "a", loader=shop)) for _ in range(4)]
     await shop.asked.wait()
-    await asyncio.sleep(0.2)  # until all of them wait for the one that asks
+    await asyncio.sleep(0.2)  # until all of them wait for the one that loads
     shop.open.set()
     results = await asyncio.gather(*asking, return_exceptions=True)
     assert [type(each) for each in results] == [OSError] * 4
@@ -152,7 +152,7 @@ async def test_a_push_during_a_load_wins_over_it(cache, clock, known):
 
 
 @pytest.mark.parametrize("what", [(), ("customer",), ("customer", "a")])
-async def test_what_is_loaded_during_an_invalidation_is_given_but_not_kept(cache, ledger, what):
+async def test_an_entity_loaded_during_an_invalidation_is_returned_but_not_kept(cache, ledger, what):
     shop = Shop(a={"n": "old"})
     shop.open.clear()
     waiting = asyncio.create_task(cache.get("customer", "a", loader=shop))
@@ -166,7 +166,7 @@ async def test_what_is_loaded_during_an_invalidation_is_given_but_not_kept(cache
     assert await cache.get("customer", "a") == {"n": "new"}
 
 
-async def test_an_invalidation_of_another_type_does_not_keep_a_load_from_the_cache(cache):
+async def test_invalidating_another_type_does_not_keep_a_load_from_being_cached(cache):
     shop = Shop(a={"n": 1})
     shop.open.clear()
     waiting = asyncio.create_task(cache.get("customer", "a", loader=shop))
@@ -178,7 +178,7 @@ async def test_an_invalidation_of_another_type_does_not_keep_a_load_from_the_cac
     assert await cache.get("customer", "a") == {"n": 1}
 
 
-async def test_one_a_type_or_all_can_be_invalidated(cache):
+async def test_one_entity_a_type_or_everything_can_be_invalidated(cache):
     for type in ("customer", "order"):
         for number in range(100):
             await cache.put(type, str(number), {"n": number})
@@ -256,7 +256,7 @@ async def test_misses_and_stamps_are_never_found(cache):
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 1e10, float("nan"), float("inf"), "5", True])
-async def test_an_impossible_life_is_refused(cache, ttl):
+async def test_an_impossible_ttl_is_refused(cache, ttl):
     with pytest.raises(ValidationError) as caught:
         await cache.put("customer", "a", {}, ttl_s=ttl)
     assert caught.value.field == "ttl_s"
@@ -282,7 +282,7 @@ async def test_bad_input_is_refused_by_name(cache, arguments, named, field):
     assert await cache.list() == []
 
 
-async def test_too_much_data_and_a_wrong_loader_are_refused_and_nothing_is_kept(cache):
+async def test_too_much_data_or_a_wrong_loader_is_refused_and_nothing_is_kept(cache):
     with pytest.raises(TooLarge):
         await cache.put("customer", "a", {"text": "x" * DATA_BYTES})
     with pytest.raises(ValidationError) as caught:

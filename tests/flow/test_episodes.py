@@ -47,7 +47,7 @@ async def records(memory, layer="episodic"):
 
 
 async def told(memory):
-    """All that episodes hold, as one text."""
+    """Everything the episodes hold, as one text."""
     return str([record.to_dict() for record in await records(memory)])
 
 
@@ -68,7 +68,7 @@ async def test_a_session_that_rests_becomes_an_episode(memory, clock):
     assert (await episodes_of(memory).get(episode.id)).to_dict()["started_at"] == "2026-03-01T12:00:00Z"
 
 
-async def test_a_session_becomes_an_episode_also_when_it_could_not_be_enriched(open_memory, clock):
+async def test_a_session_becomes_an_episode_even_if_it_could_not_be_enriched(open_memory, clock):
     memory = await open_memory(embedder=FailingEmbedder())
     for user, assistant in BAKERY:
         await memory.user("ann").session("monday").add_interaction(user, assistant)
@@ -88,7 +88,7 @@ async def test_an_episode_is_found_by_its_words_and_by_its_meaning(memory, clock
     assert (record.source.session_id, record.source.extractor) == ("monday", EXTRACTOR)
 
 
-async def test_its_importance_is_that_of_what_was_said_not_of_how_the_notes_are_worded(memory, clock):
+async def test_importance_follows_what_was_said_not_how_the_notes_are_worded(memory, clock):
     await say(memory, BAKERY)
     (made,) = await episodes_of(memory).close("monday")
     await rest(memory, clock)
@@ -106,7 +106,7 @@ async def test_a_message_every_hour_keeps_a_session_going(memory, clock):
     assert len(covered(episode)) == 10
 
 
-async def test_a_session_that_goes_on_after_a_rest_gets_a_further_episode(memory, clock):
+async def test_a_session_that_goes_on_after_a_rest_gets_another_episode(memory, clock):
     first = await say(memory, BAKERY)
     await rest(memory, clock)
     second = await say(memory, SHIP)
@@ -124,7 +124,7 @@ async def test_a_long_session_becomes_several_episodes_even_before_it_rests(memo
     assert all(len(covered(record)) <= MESSAGES_MAX for record in made)
 
 
-async def test_a_session_of_any_length_is_noted_down_whole(memory, clock):
+async def test_a_session_of_any_length_is_noted_in_full(memory, clock):
     ids = await say(memory, [*BAKERY, *SHIP] * (PORTION // 6))
     await rest(memory, clock)
     covering = [id for record in await records(memory) for id in covered(record)]
@@ -150,7 +150,7 @@ async def test_closing_a_session_makes_its_episodes_at_once(memory):
     assert await episodes_of(memory).close("monday") == []
 
 
-async def test_an_old_conversation_that_is_brought_in_keeps_its_time(memory, clock):
+async def test_an_old_conversation_added_later_keeps_its_time(memory, clock):
     chat = memory.user("ann").session("old")
     for user, assistant in BAKERY:
         await chat.add_interaction(user, assistant, created_at="2024-02-29T10:00:00Z")
@@ -160,7 +160,7 @@ async def test_an_old_conversation_that_is_brought_in_keeps_its_time(memory, clo
     assert record.when < clock()
 
 
-async def test_what_a_tool_said_makes_an_episode_untrusted(memory):
+async def test_a_tool_result_makes_an_episode_untrusted(memory):
     chat = memory.user("ann").session("monday")
     await say(memory, BAKERY[:2])
     call = [{"id": "c1", "type": "function", "function": {"name": "prices", "arguments": "{}"}}]
@@ -174,7 +174,7 @@ async def test_what_a_tool_said_makes_an_episode_untrusted(memory):
 # ── once ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_making_episodes_twice_makes_them_once(memory, clock):
+async def test_episodes_are_made_only_once(memory, clock):
     await say(memory, BAKERY)
     await rest(memory, clock)
     before = await records(memory)
@@ -184,7 +184,7 @@ async def test_making_episodes_twice_makes_them_once(memory, clock):
     assert await records(memory) == before
 
 
-async def test_two_that_make_episodes_at_once_make_them_once(open_memory, store_url):
+async def test_two_makers_at_once_make_each_episode_once(open_memory, store_url):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ids = await say(memory, BAKERY)
@@ -200,7 +200,7 @@ async def say_and_close(memory):
     await episodes_of(memory).close("monday")
 
 
-async def test_what_is_made_lands_in_one_commit_with_the_end_of_the_job(open_memory, store_url, clock):
+async def test_episodes_and_the_end_of_their_job_land_in_one_commit(open_memory, store_url, clock):
     store = CountingStore(await open_store(store_url))
     memory = await open_memory(store)
     await say(memory, BAKERY)
@@ -217,7 +217,7 @@ async def test_what_is_made_lands_in_one_commit_with_the_end_of_the_job(open_mem
     assert len(await records(memory)) == 1
 
 
-async def test_a_job_is_enqueued_with_every_message_and_stays_one(memory, clock):
+async def test_a_job_is_enqueued_with_every_message_but_stays_a_single_job(memory, clock):
     scope = Scope(user="ann", session="monday")
     jobs = {episode_job(scope, clock() + minute * 60_000) for minute in range(59)}
     assert len({job.id for job in jobs}) == len(jobs) == 1
@@ -225,7 +225,7 @@ async def test_a_job_is_enqueued_with_every_message_and_stays_one(memory, clock)
     assert episode_job(Scope(user="ann", session="tuesday"), clock()).id not in {job.id for job in jobs}
 
 
-async def test_a_long_session_is_not_read_again_from_its_beginning(open_memory, store_url, clock):
+async def test_a_long_session_is_not_reread_from_its_beginning(open_memory, store_url, clock):
     store = CountingStore(await open_store(store_url))
     memory = await open_memory(store)
     await say(memory, [*BAKERY, *SHIP] * 8)
@@ -236,18 +236,18 @@ async def test_a_long_session_is_not_read_again_from_its_beginning(open_memory, 
     assert store.rows <= 2 + 2 * len(BAKERY)
 
 
-# ── made again when a source goes ────────────────────────────────────────────────────────────────
+# ── rebuilt when a source goes ───────────────────────────────────────────────────────────────────
 
 
 async def forget(memory, ids):
-    """As privacy does it: what rests on a record goes before it, and is made again from what is left."""
+    """Forget as privacy does: what rests on a record goes before it, and is rebuilt from what is left."""
     ledger = memory._flow.ledger
     touched = await resting_episodes(ledger, PARTITION, await ledger.get(PARTITION, ids))
     jobs = tuple(remake_jobs(touched, ledger.clock(), gone=ids))
     await ledger.commit(Changes(PARTITION, drop=(*(each.id for each in touched), *ids), enqueue=jobs))
 
 
-async def test_a_forgotten_message_is_in_no_episode_any_more(memory, clock):
+async def test_a_forgotten_message_is_no_longer_in_any_episode(memory, clock):
     bakery = await say(memory, BAKERY)
     await rest(memory, clock)
     ship = await say(memory, SHIP)
@@ -313,7 +313,7 @@ async def test_an_episode_that_was_forgotten_does_not_come_back(memory, clock):
     assert len(await records(memory)) == 1
 
 
-async def test_an_episode_is_made_again_when_its_messages_were_corrected(memory, clock):
+async def test_an_episode_is_rebuilt_when_its_messages_are_corrected(memory, clock):
     ids = await say(memory, BAKERY)
     await rest(memory, clock)
     (message,) = await memory._flow.ledger.get(PARTITION, [ids[0]])
@@ -325,7 +325,7 @@ async def test_an_episode_is_made_again_when_its_messages_were_corrected(memory,
     assert "Porto" not in episode.content
 
 
-async def test_an_episode_outlives_its_messages_and_is_then_left_as_it_is(memory, clock):
+async def test_an_episode_outlives_its_messages_and_is_then_left_unchanged(memory, clock):
     await say(memory, BAKERY)
     await rest(memory, clock)
     clock.advance(days=40)
@@ -337,7 +337,7 @@ async def test_an_episode_outlives_its_messages_and_is_then_left_as_it_is(memory
     assert ["bakery" in record.content for record in await records(memory)] == [True, False]
 
 
-# ── what is asked for wrongly ────────────────────────────────────────────────────────────────────
+# ── wrong requests ───────────────────────────────────────────────────────────────────────────────
 
 
 async def test_what_is_not_an_episode_of_this_user_is_not_found(memory, clock):

@@ -1,4 +1,4 @@
-"""What was learned goes with the messages that said it, and stays where others said it too."""
+"""What was learned goes with the messages that said it, and stays if other messages said it too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def everything(memory, user="ann", org="default"):
 
 
 async def holds(memory, word, user="ann"):
-    """Whether a word stands anywhere in what is stored of a user."""
+    """Whether a word appears anywhere in what is stored for a user."""
     return word in str([record.to_dict() for record in await everything(memory, user)])
 
 
@@ -44,7 +44,7 @@ async def graph(memory):
 
 
 async def say(memory, session, text, **more):
-    """Have the user say something, and let everything be learned from it."""
+    """Have the user say something, and learn everything from it."""
     message = await memory.user("ann").session(session).add_message("user", text, **more)
     await memory.work()
     return message
@@ -80,7 +80,7 @@ async def test_a_fact_that_another_message_said_stays_with_that_message(memory, 
     assert not await holds(memory, "Lisbon")
 
 
-async def test_the_value_before_holds_again(memory, ann, facts, clock):
+async def test_the_previous_value_holds_again(memory, ann, facts, clock):
     await say(memory, "a", "I live in Lisbon.")
     clock.advance(days=1)
     moved = await say(memory, "b", "I live in Oslo.")
@@ -94,7 +94,7 @@ async def test_the_value_before_holds_again(memory, ann, facts, clock):
     assert "Lisbon" in (await ann.session("b").get_context("Where do I live?")).system
 
 
-async def test_the_past_of_a_fact_forgets_too(memory, ann, facts, clock):
+async def test_the_history_of_a_fact_forgets_too(memory, ann, facts, clock):
     first = await say(memory, "a", "I live in Lisbon.")
     clock.advance(days=1)
     await say(memory, "b", "I live in Oslo.")
@@ -111,7 +111,7 @@ async def test_what_was_told_outright_stays(memory, ann, facts):
     assert (fact.value, fact.source_message_id) == ("Lisbon", None)
 
 
-async def test_deleting_a_session_takes_what_was_learned_from_it_alone(memory, ann, facts):
+async def test_deleting_a_session_removes_only_what_was_learned_from_it(memory, ann, facts):
     await say(memory, "a", "I live in Lisbon.")
     await say(memory, "b", "I am allergic to peanuts.")
     await ann.session("a").delete()
@@ -194,7 +194,7 @@ async def test_forgetting_another_name_leaves_the_entity_without_it(memory, ann,
 # ── Copies and failures ──────────────────────────────────────────────────────────────────────────
 
 
-async def test_forgetting_a_message_takes_its_copies_in_branches_of_branches(memory, ann):
+async def test_forgetting_a_message_removes_its_copies_even_in_branches_of_branches(memory, ann):
     chat = ann.session("root")
     secret = await chat.add_message("user", "The canary sings.")
     last = await chat.add_message("assistant", "Noted.")
@@ -207,7 +207,7 @@ async def test_forgetting_a_message_takes_its_copies_in_branches_of_branches(mem
     assert [message.content for message in await twig.window()] == ["Noted."]
 
 
-async def test_deleting_a_session_leaves_what_branched_off(memory, ann):
+async def test_deleting_a_session_leaves_its_branches(memory, ann):
     chat = ann.session("root")
     last = await chat.add_message("user", "The canary sings.")
     branch = await chat.branch(last.id, "branch")
@@ -215,7 +215,7 @@ async def test_deleting_a_session_leaves_what_branched_off(memory, ann):
     assert [message.content for message in await branch.window()] == ["The canary sings."]
 
 
-async def test_what_a_branch_says_too_is_still_known_when_its_session_is_deleted(memory, ann, facts):
+async def test_what_a_branch_also_says_is_still_known_when_the_original_session_is_deleted(memory, ann, facts):
     await say(memory, "root", "I live in Lisbon.")
     last = await say(memory, "root", "My name is Xylo.")
     await say(memory, "root", "I work at Initech.")
@@ -233,7 +233,7 @@ async def test_what_a_branch_says_too_is_still_known_when_its_session_is_deleted
     assert await everything(memory) == []
 
 
-async def test_what_was_rejected_is_not_learned_from_a_branch_when_its_session_is_deleted(memory, ann, facts):
+async def test_a_rejected_fact_is_not_learned_from_a_branch_when_the_original_session_is_deleted(memory, ann, facts):
     await say(memory, "root", "I live in Lisbon.")
     last = await say(memory, "root", "My name is Xylo.")
     await facts.reject("city")
@@ -243,7 +243,7 @@ async def test_what_was_rejected_is_not_learned_from_a_branch_when_its_session_i
     assert (await current(facts, "city"), await current(facts, "name")) == ([], ["Xylo"])
 
 
-async def test_work_that_failed_no_longer_names_what_is_gone(memory, ann):
+async def test_failed_work_no_longer_names_what_is_gone(memory, ann):
     first, second = await say(memory, "s", "one"), await say(memory, "s", "two")
 
     def failure(id, kind, refs):
@@ -270,7 +270,7 @@ async def test_work_that_failed_no_longer_names_what_is_gone(memory, ann):
 # ── Orgs ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_erasing_an_org_takes_all_of_its_users_and_its_own(memory):
+async def test_erasing_an_org_removes_all_of_its_users_and_its_own_records(memory):
     ledger, indexes = memory._flow.ledger, memory._flow.indexes
     for user in ("ann", "bob"):
         await memory.user(user, org="acme").add_memory("The canary sings.")
@@ -298,7 +298,7 @@ async def lived(memory):
     return ann
 
 
-async def test_all_that_was_learned_can_be_taken_along(memory, facts):
+async def test_everything_that_was_learned_can_be_exported_and_imported(memory, facts):
     ann, bob = await lived(memory), memory.user("bob")
     exported = await ann.export()
     assert {"fact", "entity", "relation", "learning"} <= {line.get("layer") for line in exported}
@@ -359,7 +359,7 @@ RELATION = {"subject": "a", "relation": "knows", "object": "b", "names": ["A", "
         ("conversation", {"role": "user", "unlearned": ["u"]}),
     ],
 )
-async def test_what_could_not_be_read_later_is_not_brought_in(memory, layer, data):
+async def test_records_that_could_not_be_read_later_are_not_imported(memory, layer, data):
     line = {"id": "r1", "layer": layer, "content": "the canary", "data": data}
     with pytest.raises(ValidationError) as caught:
         await memory.user("bob").import_records([line])
@@ -373,12 +373,12 @@ async def test_what_could_not_be_read_later_is_not_brought_in(memory, layer, dat
     ("layer", "data"),
     [("fact", FACT), ("entity", ENTITY), ("relation", RELATION), ("learning", {"type": "pattern"}), ("episodic", {})],
 )
-async def test_what_can_be_read_is_brought_in(memory, layer, data):
+async def test_readable_records_are_imported(memory, layer, data):
     line = {"id": "r1", "layer": layer, "content": "the canary", "data": data}
     assert await memory.user("bob").import_records([line]) == 1
 
 
-async def test_a_session_whose_messages_lived_out_their_life_still_takes_along_what_it_taught(memory, clock):
+async def test_deleting_a_session_removes_what_it_taught_even_after_its_messages_expired(memory, clock):
     ann = memory.user("ann")
     await ann.session("s").add_message("user", "I live in Rome.")
     await memory.work()
@@ -390,7 +390,7 @@ async def test_a_session_whose_messages_lived_out_their_life_still_takes_along_w
     assert await ann.graph.relations() == []
 
 
-async def test_what_was_undone_many_times_can_be_taken_along_and_taken_back(memory, ann, facts, clock):
+async def test_what_was_undone_many_times_can_be_exported_and_redone(memory, ann, facts, clock):
     said = []
     for number in range(20):
         said.append(await say(memory, "s", f"I live in Lisbon, as of day {number}."))
@@ -406,7 +406,7 @@ async def test_what_was_undone_many_times_can_be_taken_along_and_taken_back(memo
     assert (fact.value, fact.seen, fact.valid_from) == ("Lisbon", before.seen, before.valid_from)
 
 
-async def test_a_lesson_under_way_is_taken_back_although_who_forgot_was_killed(open_memory, store_url):
+async def test_a_lesson_in_progress_is_unlearned_even_if_the_forgetting_process_was_killed(open_memory, store_url):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
@@ -429,7 +429,7 @@ async def test_a_lesson_under_way_is_taken_back_although_who_forgot_was_killed(o
     assert not await holds(memory, "Zora")
 
 
-async def test_what_is_known_already_keeps_its_own_past_and_can_be_changed_after_an_import(memory):
+async def test_known_facts_keep_their_own_history_and_can_be_changed_after_an_import(memory):
     ann, bob = memory.user("ann"), memory.user("bob")
     for city in ("Oslo", "Bergen", "Rome"):
         await ann.add_fact("city", city)
@@ -448,7 +448,7 @@ async def test_what_is_known_already_keeps_its_own_past_and_can_be_changed_after
 
 
 @pytest.mark.parametrize("verb", ["end", "reject", "confirm", "pin"])
-async def test_what_is_said_of_a_fact_while_it_is_forgotten_does_not_bring_it_back(open_memory, store_url, verb):
+async def test_acting_on_a_fact_while_it_is_forgotten_does_not_bring_it_back(open_memory, store_url, verb):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
@@ -461,7 +461,7 @@ async def test_what_is_said_of_a_fact_while_it_is_forgotten_does_not_bring_it_ba
     assert "Canaryville" not in str(await ann.export())
 
 
-async def test_what_is_said_of_a_value_that_another_follows_meanwhile_is_said_of_that_one(open_memory, store_url):
+async def test_acting_on_a_value_that_is_replaced_meanwhile_acts_on_its_replacement(open_memory, store_url):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
@@ -474,7 +474,7 @@ async def test_what_is_said_of_a_value_that_another_follows_meanwhile_is_said_of
     assert await ann.facts.get("city") == []
 
 
-async def test_a_value_that_is_moved_into_the_past_between_two_looks_is_seen_by_the_second(memory):
+async def test_a_value_moved_into_the_past_between_two_reads_is_seen_by_the_second(memory):
     ann, flow = memory.user("ann"), memory._flow
     await ann.session("s").add_message("user", "I live in Oslo.")
     secret = await ann.session("s").add_message("user", "I live in Canaryville.")
@@ -487,7 +487,7 @@ async def test_a_value_that_is_moved_into_the_past_between_two_looks_is_seen_by_
     assert "Canaryville" not in str([record.to_dict() for record in known])
 
 
-async def test_what_is_said_anew_while_the_only_other_word_for_it_is_forgotten_stays(open_memory, store_url):
+async def test_a_new_value_told_while_the_only_other_value_is_forgotten_stays(open_memory, store_url):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
@@ -504,7 +504,7 @@ async def test_what_is_said_anew_while_the_only_other_word_for_it_is_forgotten_s
     assert not await holds(memory, "Canaryville")
 
 
-async def test_a_learning_that_is_told_again_while_its_only_message_is_forgotten_stays(open_memory, store_url):
+async def test_a_learning_added_again_while_its_only_message_is_forgotten_stays(open_memory, store_url):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")

@@ -1,4 +1,4 @@
-"""Whatever two programs do to one store: what is answered from an index is what a look at all there is would say."""
+"""Whatever two programs do to one store, an index answers what reading the whole store would."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Life:
-    """One thing after the other that can happen to what is known of ann; some of it is refused."""
+    """One thing after another that can happen to what is known about ann; some of it is refused."""
 
     def __init__(self, memory: Memory, clock: ManualClock, dice: random.Random) -> None:
         self.memory, self.clock, self.dice = memory, clock, dice
@@ -112,7 +112,7 @@ class Life:
         await self.ann.release(ids=aside[:2] or ["nobody"])
 
     async def forget(self) -> None:
-        """What was forgotten is gone, and nothing is left that says it or hangs on it."""
+        """Forget something: it is gone, and nothing is left that says it or rests on it."""
         gone = (await self.some()).id
         await self.ann.forget(gone)
         left = await self.all()
@@ -121,7 +121,7 @@ class Life:
         assert [each for each in left if any(merge.id == gone for merge in merges_of(each))] == []
 
     async def come_back(self) -> None:
-        """Away and in again, as a whole."""
+        """Export, erase and import everything."""
         if self.dice.random() < 0.2:
             told = await self.ann.export()
             await self.ann.erase()
@@ -146,7 +146,7 @@ class Life:
         return [record async for record in self.memory._flow.ledger.walk(Filter(ANN))]
 
     async def some(self, *layers: str) -> Record:
-        """Something that is there, of these kinds or any."""
+        """Some existing record of these layers, or of any."""
         held = [each for each in await self.all() if each.layer in (layers or ("conversation", "long_term", *KNOWN))]
         layer = self.one_of(sorted({each.layer for each in held}))
         return self.one_of([each for each in held if each.layer == layer])
@@ -158,7 +158,7 @@ class Life:
 
 
 async def check_known(life: Life) -> None:
-    """Profile, learnings and graph are read from the index as from the store."""
+    """Check that profile, learnings and graph read the same from the index as from the store."""
     ledger = life.memory._flow.ledger
     for layers in (*((layer,) for layer in KNOWN), ("entity", "relation")):
         stored = [record async for record in ledger.walk(Filter(ANN, layers=layers))]
@@ -166,7 +166,7 @@ async def check_known(life: Life) -> None:
 
 
 async def check_sessions(life: Life) -> None:
-    """Sessions are listed as if somebody had counted what was said."""
+    """Check that sessions are listed as if their messages had just been counted."""
     said = [each for each in await life.all() if each.layer == "conversation"]
     counted = {
         session: (len(of_it), of_it[0].when, max(each.when for each in of_it))
@@ -188,7 +188,7 @@ def ms(time: Any) -> int:
 
 
 def check_notes(index: PartitionIndex, now: int) -> None:
-    """The notes that were kept are those that would be made now."""
+    """Check that the notes that were kept are those that would be made now."""
     kept: dict[str, Any] = {}
     lines = sections._profile(index, now, kept)
     index.notes, made = None, {}
@@ -197,7 +197,7 @@ def check_notes(index: PartitionIndex, now: int) -> None:
 
 
 def check_ties(index: PartitionIndex) -> None:
-    """By an id everything is found that names it."""
+    """Check that an id leads to everything that names it."""
     held = [index.records[row] for row in index.row_of.values()]
     for record in held:
         acts = [*record.data.get(UNLEARNED, {})] + (
@@ -209,7 +209,7 @@ def check_ties(index: PartitionIndex) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_what_an_index_answers_is_what_the_store_would(open_memory, store_url, clock, seed, monkeypatch):
+async def test_an_index_answers_what_the_store_would(open_memory, store_url, clock, seed, monkeypatch):
     monkeypatch.setattr("recollect.indexes.RESTING_BYTES", 0)
     store, dice = await open_store(store_url), random.Random(seed)
     one, two = [Life(await open_memory(store, conversation_days=3), clock, dice) for _ in range(2)]
@@ -225,14 +225,14 @@ async def test_what_an_index_answers_is_what_the_store_would(open_memory, store_
             reader.memory._flow.indexes._lay_to_rest()
 
 
-async def test_what_is_held_and_what_only_the_store_has_come_in_the_order_asked_for(memory):
+async def test_records_from_the_index_and_from_the_store_come_in_the_order_asked_for(memory):
     running = memory._running
     await memory.user("ann").add_fact("city", "Oslo")
     notes = [await memory.user("ann").add_memory(note) for note in NOTES[::2]]
     (fact,) = [record async for record in running.ledger.walk(Filter(ANN, layers=("fact",)))]
 
     class Half:
-        """Holds the memories, and not the fact."""
+        """Holds the memories, but not the fact."""
 
         def stored(self, ids, now):
             held = {note.id: note for note in notes}

@@ -25,20 +25,20 @@ async def test_a_memory_must_be_opened_before_it_is_used(store_url):
             await verb()
 
 
-async def test_a_memory_can_be_awaited_open(store_url):
+async def test_a_memory_can_be_opened_with_await(store_url):
     memory = await Memory.open(store_url, worker=False)
     assert memory.describe()["worker"] == "elsewhere"
     await memory.close()
 
 
-def test_who_calls_the_class_is_told_to_open_it():
+def test_calling_the_class_says_to_open_it():
     with pytest.raises(ValidationError, match=r"async with Memory\.open"):
         Memory()
     with pytest.raises(ValidationError, match=r"async with Memory\.open"):
         Memory("memory://")
 
 
-def test_plain_with_names_the_memory_for_code_without_await():
+def test_a_plain_with_names_the_memory_for_sync_code():
     with pytest.raises(ValidationError, match=r"recollect\.sync"), Memory.open("memory://"):
         pass
 
@@ -80,7 +80,7 @@ async def test_a_closed_memory_refuses_every_verb_of_every_handle(store_url, clo
             await call()
 
 
-async def test_closing_twice_and_starting_twice_is_doing_it_once(store_url):
+async def test_closing_or_starting_twice_does_it_once(store_url):
     memory = Memory.open(store_url, worker=False)
     assert await memory.start() is memory
     assert await memory.start() is memory
@@ -89,7 +89,7 @@ async def test_closing_twice_and_starting_twice_is_doing_it_once(store_url):
     await memory.close()
 
 
-async def test_a_memory_can_be_opened_again_after_it_was_closed(tmp_path):
+async def test_a_memory_can_be_reopened_after_closing(tmp_path):
     memory = Memory.open(tmp_path / "notes.db", worker=False)
     async with memory:
         await memory.user("ann").add_memory("The spare key is under the pot.")
@@ -98,7 +98,7 @@ async def test_a_memory_can_be_opened_again_after_it_was_closed(tmp_path):
     assert [hit.content for hit in hits] == ["The spare key is under the pot."]
 
 
-async def test_a_store_of_ones_own_can_stand_in_place_of_a_url(clock):
+async def test_a_custom_store_can_be_passed_instead_of_a_url(clock):
     store = InMemoryStore()
     async with Memory.open(store, clock=clock, worker=False) as memory:
         await memory.user("ann").add_memory("kept in my own store")
@@ -106,14 +106,14 @@ async def test_a_store_of_ones_own_can_stand_in_place_of_a_url(clock):
 
 
 @pytest.mark.parametrize("url", [5, None.__class__, b"memory://", ["memory://"]])
-async def test_something_that_is_no_store_is_refused(url):
+async def test_something_that_is_not_a_store_is_refused(url):
     with pytest.raises(ValidationError) as caught:
         await Memory.open(url).start()
     assert caught.value.field == "url"
 
 
 @pytest.mark.parametrize("url", ["", "notes.db", "ftp://host/x", "mysql://localhost", "sqlite://", "memory:/"])
-async def test_an_unknown_url_is_refused_and_says_what_is_known(url):
+async def test_an_unknown_url_is_refused_with_the_known_ones(url):
     with pytest.raises(ValidationError, match=r"sqlite:/") as caught:
         await Memory.open(url).start()
     assert caught.value.field == "url"
@@ -128,7 +128,7 @@ async def test_an_unknown_url_is_refused_and_says_what_is_known(url):
         ("sqlite:///~/notes.db", "whole path"),
     ],
 )
-async def test_what_people_write_for_a_file_is_refused_with_what_to_write(url, told, tmp_path, monkeypatch):
+async def test_common_ways_to_write_a_file_are_refused_with_what_to_write(url, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValidationError, match=told):
         await Memory.open(url).start()
@@ -144,7 +144,7 @@ async def test_both_names_of_postgresql_lead_to_it():
     assert len(told) == 1 and "PostgreSQL" in told.pop()
 
 
-def test_a_setting_that_is_nearly_right_names_the_one_that_is_meant():
+def test_a_misspelt_setting_is_refused_with_the_one_that_was_meant():
     with pytest.raises(ValidationError, match=r"did you mean conversation_days\b"):
         Memory.open("memory://", conversation_day=3)
 
@@ -195,7 +195,7 @@ async def test_operators_see_who_has_something_and_how_much(memory):
     assert survey.jobs_waiting >= 2
 
 
-async def test_pages_of_users_have_all_who_have_anything_and_nobody_else(memory):
+async def test_pages_of_users_list_everyone_who_has_anything_and_nobody_else(memory):
     org = memory.org("acme")
     for number in range(40):
         user = memory.user(f"user-{number:02}", org="acme")
@@ -224,7 +224,7 @@ async def test_describe_tells_which_parts_are_in_use(memory, store_name):
     assert told["worker"] == "elsewhere"
 
 
-async def test_words_alone_are_enough_where_no_embedder_is_wanted(open_memory):
+async def test_search_by_words_alone_works_without_an_embedder(open_memory):
     memory = await open_memory(embedder="none")
     assert memory.describe()["embedder"] == "none: words alone"
     await memory.user("ann").add_memory("The boiler was serviced in May.")
@@ -242,7 +242,7 @@ async def test_the_default_embedder_needs_nothing_but_the_package(open_memory):
 
 
 @pytest.mark.parametrize(("part", "lacks"), [("embedder", "name, dimensions, embed"), ("reranker", "name, score")])
-def test_a_part_that_cannot_do_its_work_is_refused_at_the_door(part, lacks):
+def test_a_part_that_lacks_its_methods_is_refused_on_opening(part, lacks):
     with pytest.raises(ValidationError, match=f"{part}: must have .*; this one lacks {lacks}"):
         Memory.open("memory://", **{part: object()})
 
@@ -265,13 +265,13 @@ def test_a_wrong_setting_is_refused_by_name(name, value):
 
 
 @pytest.mark.parametrize("clock", [5, None, "noon", time.time, time.gmtime, lambda at: at])
-def test_what_does_not_give_whole_milliseconds_is_no_clock(clock):
+def test_what_does_not_return_whole_milliseconds_is_not_accepted_as_a_clock(clock):
     with pytest.raises(ValidationError, match="clock: must be a function that returns the milliseconds since 1970"):
         Memory.open("memory://", clock=clock)
 
 
 @pytest.mark.parametrize("settings", [5, {}, {"window_turns": 3}, "", Settings])
-def test_only_settings_are_settings(settings):
+def test_only_a_settings_object_is_accepted_as_settings(settings):
     with pytest.raises(ValidationError, match="settings: must be a Settings object; pass a single setting by its name"):
         Memory.open("memory://", settings=settings)
 
@@ -283,7 +283,7 @@ NAMED = {*inspect.signature(Memory.open).parameters, *(each.name for each in dat
 
 @pytest.mark.parametrize("name", sorted(NAMED))
 @pytest.mark.parametrize("value", [object(), b"bytes", [5], {5: 5}], ids=lambda value: type(value).__name__)
-async def test_whatever_is_given_for_a_parameter_that_cannot_be_it_is_refused_by_name(name, value):
+async def test_an_impossible_value_for_any_parameter_is_refused_by_name(name, value):
     with pytest.raises(ValidationError) as caught:
         await Memory.open(**{"url": "memory://"} | {name: value}).start()
     assert caught.value.field == name
@@ -304,7 +304,7 @@ async def test_whatever_is_given_for_a_parameter_that_cannot_be_it_is_refused_by
         ("masked", "text", 5),
     ],
 )
-async def test_operators_are_told_by_name_what_is_wrong(memory, verb, field, value):
+async def test_wrong_arguments_of_operator_verbs_are_refused_by_name(memory, verb, field, value):
     with pytest.raises(ValidationError) as caught:
         done = getattr(memory, verb)(**{field: value})
         await done

@@ -102,7 +102,7 @@ async def test_a_name_of_another_entity_cannot_become_an_alias(graph):
     assert (await graph.add_alias("Anita", "Ana")).aliases == ("Anita",)
 
 
-async def test_the_user_is_there_before_anything_is_said(graph, ledger):
+async def test_the_user_exists_before_anything_is_said(graph, ledger):
     assert names(await graph.neighbours("user")) == ["user"]
     assert await graph.entities() == [], "reading writes nothing"
     await graph.relate("user", "knows", "Ana")
@@ -143,7 +143,7 @@ async def test_graphs_of_users_and_orgs_stay_apart(graph, ledger):
 # ── relations in time ────────────────────────────────────────────────────────────────────────────
 
 
-async def test_the_same_again_makes_a_relation_surer(graph):
+async def test_repeating_a_relation_raises_its_confidence(graph):
     first = await graph.relate("Ana", "knows", "Bob", confidence=0.6)
     again = await graph.relate("ana", "knows", "BOB", confidence=0.8)
     assert again.id == first.id
@@ -152,7 +152,7 @@ async def test_the_same_again_makes_a_relation_surer(graph):
     assert await lines(graph) == ["Ana knows Bob"]
 
 
-async def test_where_one_can_hold_the_one_before_ends_and_is_kept(graph, clock):
+async def test_where_only_one_relation_can_hold_the_previous_one_ends_and_is_kept(graph, clock):
     await graph.relate("Ana", "lives_in", "Oslo", valid_from="2020-01-01")
     await graph.relate("Ana", "lives_in", "Bergen")
     await graph.relate("Ana", "speaks", "Norwegian")
@@ -164,7 +164,7 @@ async def test_where_one_can_hold_the_one_before_ends_and_is_kept(graph, clock):
     assert (oslo.content, oslo.valid_to, oslo.reason) == ("Ana lives in Oslo", clock(), "another one began")
 
 
-async def test_who_moves_back_has_lived_there_twice(graph, clock):
+async def test_someone_who_moves_back_has_lived_there_twice(graph, clock):
     for place in ("Oslo", "Bergen", "Oslo"):
         await graph.relate("Ana", "lives_in", place)
         clock.advance(days=365)
@@ -174,7 +174,7 @@ async def test_who_moves_back_has_lived_there_twice(graph, clock):
     assert len(await graph.relations(ended=True)) == 3
 
 
-async def test_what_is_told_late_does_not_end_what_came_after(graph):
+async def test_a_relation_told_late_does_not_end_what_came_after(graph):
     await graph.relate("Ana", "works_at", "Initech", valid_from="2022-01-01")
     await graph.relate("Ana", "works_at", "Acme", valid_from="2018-01-01")
     await graph.relate("Ana", "works_at", "Hooli", valid_to="2017-01-01")
@@ -202,7 +202,7 @@ async def test_a_relation_is_ended_with_a_reason(graph, clock):
     assert await lines(graph, at="2024-06-01") == []
 
 
-async def test_neighbours_are_walked_to_as_far_as_asked(graph):
+async def test_neighbours_are_followed_as_far_as_asked(graph):
     for one, other in ("ab", "bc", "cd", "de", "ef", "ca"):
         await graph.relate(one, "knows", other)
     assert names(await graph.neighbours("a")) == ["a", "b", "c"]
@@ -218,7 +218,7 @@ async def test_neighbours_are_walked_to_as_far_as_asked(graph):
 # ── merges ───────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_merged_entity_is_seen_through_the_one_it_went_into(graph):
+async def test_a_merged_entity_is_seen_through_the_one_it_was_merged_into(graph):
     await graph.add_entity("Ana", type="person", aliases=["Anita"])
     await graph.relate("Ana", "knows", "Bob")
     await graph.relate("A. Silva", "works_at", "Acme")
@@ -233,7 +233,7 @@ async def test_a_merged_entity_is_seen_through_the_one_it_went_into(graph):
     assert [entity.name for entity in await graph.entities()] == ["Ana", "Bob", "Acme"]
 
 
-async def test_an_undone_merge_leaves_what_was_told_since_with_the_kept_one(graph):
+async def test_undoing_a_merge_leaves_what_was_told_since_with_the_kept_entity(graph):
     await graph.relate("Ana", "lives_in", "Oslo")
     await graph.relate("Silva", "lives_in", "Bergen")
     merge = await graph.merge("Ana", "Silva")
@@ -331,7 +331,7 @@ async def test_what_a_message_says_is_learned_with_its_source(graph, ledger):
     assert (await graph.find("Oslo")).type == "city"
 
 
-async def test_a_message_that_is_read_again_changes_nothing(graph, ledger):
+async def test_rereading_a_message_changes_nothing(graph, ledger):
     found = [told("lives_in", "Oslo"), told("person", "Ana", layer="entity"), told("lives_in", "Rome", corrects=True)]
     await ledger.commit(Changes(ANN.partition, put=(message(),)))
     first, _ = await graph.apply(found, "rules-1")
@@ -345,7 +345,7 @@ async def test_only_trusted_messages_teach(graph):
     assert await graph.apply(found, "rules-1") == (Changes(ANN.partition), ())
 
 
-async def test_what_is_no_longer_so_ends_and_what_never_was_is_taken_back(graph, ledger):
+async def test_a_relation_that_no_longer_holds_ends_and_one_that_never_held_is_withdrawn(graph, ledger):
     await learn(graph, ledger, told("lives_in", "Oslo"), told("works_at", "Acme"), told("owns", "a boat"))
     later = message(1, when=5_000)
     await learn(
@@ -385,7 +385,7 @@ async def test_a_draft_that_does_not_fit_is_left_out_alone(graph, ledger):
     assert (await graph.find("Ana")).aliases == ("Anita",), "a machine does not take another's name away"
 
 
-async def test_much_is_learned_in_portions(graph, ledger):
+async def test_many_findings_are_learned_in_portions(graph, ledger):
     found = [told("knows", f"Person {number}") for number in range(50)]
     rounds = 0
     while found:
@@ -436,7 +436,7 @@ async def test_bad_input_is_refused_by_name_and_nothing_is_written(graph, verb, 
     assert await graph.entities() == []
 
 
-async def test_what_is_too_large_is_refused(graph):
+async def test_input_that_is_too_large_is_refused(graph):
     await graph.add_entity("Ana", aliases=[f"Ana {number}" for number in range(ALIASES_MAX)])
     for call, field in (
         (graph.add_entity("x" * (NAME_CHARS + 1)), "name"),
@@ -451,7 +451,7 @@ async def test_what_is_too_large_is_refused(graph):
     await graph.add_entity("x" * NAME_CHARS)
 
 
-async def test_what_was_imported_without_its_parts_breaks_nothing(graph, ledger):
+async def test_records_imported_without_their_parts_break_nothing(graph, ledger):
     torn = [
         Record(graphs.name_id(ANN, "Ana"), "entity", ANN, "Ana"),
         Record("r", "relation", ANN, "Ana knows", {"subject": "x"}),
@@ -479,7 +479,7 @@ STEPS = st.lists(STEP, min_size=10, max_size=30)
 
 
 class Naive:
-    """What holds as a set, remembered whole after every step; merges as a map."""
+    """What holds as a set, copied whole after every step; merges as a map."""
 
     def __init__(self):
         self.into = {}
@@ -547,7 +547,7 @@ async def step(graph, naive, now, kind, *details):
 
 @given(STEPS)
 @settings(max_examples=100)
-def test_a_graph_is_what_a_naive_model_says_at_every_time(steps):
+def test_a_graph_agrees_with_a_naive_model_at_every_time(steps):
     async def check():
         graph, naive = await play(steps)
         for at in naive.told:
@@ -565,7 +565,7 @@ def test_a_graph_is_what_a_naive_model_says_at_every_time(steps):
 
 @given(STEPS, NAME, NAME)
 @settings(max_examples=60)
-def test_a_merge_that_is_undone_leaves_every_record_as_it_was(steps, kept, other):
+def test_undoing_a_merge_leaves_every_record_as_it_was(steps, kept, other):
     async def check():
         graph, naive = await play(steps)
         if naive.root(kept) == naive.root(other):
@@ -590,7 +590,7 @@ PERIOD = st.tuples(st.sampled_from("ABC"), st.integers(0, 12), st.one_of(st.none
 
 @given(st.lists(PERIOD, max_size=8))
 @settings(max_examples=100)
-def test_of_what_there_is_one_at_a_time_no_time_has_two_and_none_that_nobody_told(periods):
+def test_an_exclusive_relation_never_holds_twice_and_never_without_being_told(periods):
     async def check():
         graph = Graph(Ledger(InMemoryStore(), ManualClock(), LAYERS), ANN)
         for place, start, length in periods:

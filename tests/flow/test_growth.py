@@ -1,4 +1,4 @@
-"""What a verb costs is what it touches, not what a user has: counted in records that are unpacked for it."""
+"""A verb costs what it touches, not what a user has, counted in the records unpacked for it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from recollect.testing.fakes import ManualClock
 
 SESSIONS, TURNS, NOTES = 30, 10, 60
 FEW = 40
-"""Far more than a verb about one thing needs, and far less than there are."""
+"""Far more than a verb about one thing needs, and far fewer than there are."""
 
 
 @pytest.fixture
 async def ann(memory: Memory, clock: ManualClock):
-    """A user with some hundred records, as if they had been here for long."""
+    """A user with a few hundred records, like one who has been here for a long time."""
     ann = memory.user("ann")
     for number in range(SESSIONS):
         clock.advance(minutes=1)
@@ -37,7 +37,7 @@ async def index(memory: Memory, ann) -> PartitionIndex:
 
 
 async def unpacked_by(index: PartitionIndex, call: Awaitable[object]) -> int:
-    """How many records are objects after a call that begins while all of them rest."""
+    """How many records are unpacked after a call that starts while all of them rest."""
     index.rest()
     assert index.records.unpacked == 0
     await call
@@ -50,7 +50,7 @@ async def test_the_newest_sessions_are_listed_without_reading_the_others(ann, in
     assert {each.messages for each in await ann.sessions()} == {TURNS}
 
 
-async def test_a_session_is_told_about_without_reading_all_of_it(ann, index):
+async def test_a_session_is_described_without_reading_all_of_it(ann, index):
     long = ann.session("long")
     for start in range(0, 120, 60):
         await long.add_messages([{"role": "user", "content": f"Line {start + place}."} for place in range(60)])
@@ -60,12 +60,12 @@ async def test_a_session_is_told_about_without_reading_all_of_it(ann, index):
     assert (info.title, info.messages) == ("Line 0.", 120)
 
 
-async def test_a_memory_is_forgotten_without_a_look_at_all_others(ann, index):
+async def test_a_memory_is_forgotten_without_reading_all_others(ann, index):
     assert await unpacked_by(index, ann.forget("note-7")) <= FEW
     assert await ann.get_memories(["note-7"]) == []
 
 
-async def test_what_hangs_on_a_memory_is_found_wherever_it_is(ann, index):
+async def test_what_depends_on_a_memory_is_found_wherever_it_is(ann, index):
     reply = {"role": "assistant", "content": "You said: Note number 7.", "metadata": {"quotes": ["note-7"]}}
     (quoting,) = await ann.session("s3").add_messages([reply])
     met = await ann.graph.relate("Ida", "knows", "Bo")
@@ -77,7 +77,7 @@ async def test_what_hangs_on_a_memory_is_found_wherever_it_is(ann, index):
     assert await ann.get_memories([met.id]) == []
 
 
-async def test_a_message_is_undone_and_done_again_without_a_look_at_all_others(memory, ann, index):
+async def test_a_message_is_undone_and_redone_without_reading_all_others(memory, ann, index):
     (told,) = await ann.session("s3").add_messages([{"role": "user", "content": "I live in Oslo."}])
     await memory.work()
     assert [fact.value for fact in await ann.facts.get("city")] == ["Oslo"]
@@ -88,7 +88,7 @@ async def test_a_message_is_undone_and_done_again_without_a_look_at_all_others(m
     assert [fact.value for fact in await ann.facts.get("city")] == ["Oslo"]
 
 
-async def test_a_memory_is_set_aside_and_released_without_a_look_at_all_others(ann, index):
+async def test_a_memory_is_quarantined_and_released_without_reading_all_others(ann, index):
     assert await unpacked_by(index, ann.quarantine(ids=["note-7"])) <= FEW
     assert await unpacked_by(index, ann.release(ids=["note-7"])) <= FEW
     assert (await ann.get_memory("note-7")).trust == "trusted"
@@ -113,7 +113,7 @@ async def test_a_context_reads_the_profile_as_often_for_many_relations_as_for_on
     assert reads[-1] == reads[0]
 
 
-async def test_the_notes_about_a_user_are_made_once_while_nothing_of_them_changes(memory, clock, monkeypatch):
+async def test_the_notes_about_a_user_are_reused_while_nothing_about_them_changes(memory, clock, monkeypatch):
     made: list[str] = []
     note = sections.note
 
@@ -159,7 +159,7 @@ async def test_notes_about_a_user_follow_every_change_and_the_clock(memory, cloc
     assert "light" not in await told()
 
 
-async def test_what_is_known_is_the_same_from_the_index_as_from_the_store(open_memory, tmp_path, monkeypatch):
+async def test_what_is_known_reads_the_same_from_the_index_as_from_the_store(open_memory, tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/known.db"
     told = await open_memory(url)
     bob = told.user("bob")

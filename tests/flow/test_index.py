@@ -1,6 +1,6 @@
-"""An index that was kept up to date, by whatever two programs did to one store, is as one that is built anew.
+"""An index kept up to date, whatever two programs did to one store, equals one that is built anew.
 
-And while nobody asks it, it takes little memory. Asked or not, it takes as much as it is counted for.
+While nobody queries it, it takes little memory. Queried or not, it takes as much as it is counted for.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def none_rests_in_memory(monkeypatch):
 
 
 class Program:
-    """Does one thing after the other to the memory of ann."""
+    """Does one thing after another to ann's memory."""
 
     def __init__(self, memory, clock, dice):
         self.memory, self.clock, self.dice = memory, clock, dice
         self.ann = memory.user("ann")
 
     async def step(self):
-        """One of all that can be done, more often what comes up more often; some of it is refused."""
+        """Do one random thing, the common ones more often; some of it is refused."""
         steps = (self.say,) * 4 + (self.note,) * 3 + (self.wait,) * 2 + (self.work,) * 2
         steps += (self.forget, self.delete, self.edit, self.set_aside, self.release, self.rename, self.tell, self.erase)
         try:
@@ -116,7 +116,7 @@ class Program:
 
 
 def seen(index, now):
-    """All that a question could see of an index; what is over may be there or not."""
+    """Everything a query could see of an index, whether or not it still holds what is over."""
     findable = index.alive(now)
     living = {id: row for id, row in index.row_of.items() if index.record(id, now) is not None}
     return {
@@ -131,7 +131,7 @@ def seen(index, now):
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_an_index_that_was_kept_is_as_one_that_is_built_anew(open_memory, store_url, clock, seed):
+async def test_an_index_kept_up_to_date_equals_a_rebuilt_one(open_memory, store_url, clock, seed):
     store, dice = await open_store(store_url), random.Random(seed)
     one, two = [Program(await open_memory(store, conversation_days=2), clock, dice) for _ in range(2)]
     for _ in range(STEPS):
@@ -146,7 +146,7 @@ async def test_an_index_that_was_kept_is_as_one_that_is_built_anew(open_memory, 
 @in_a_file
 @pytest.mark.usefixtures("none_rests_in_memory")
 @pytest.mark.parametrize("seed", range(4))
-async def test_and_so_is_one_that_lay_in_a_file_meanwhile(open_memory, store_url, clock, seed):
+async def test_an_index_that_was_spilled_to_a_file_equals_a_rebuilt_one(open_memory, store_url, clock, seed):
     store, dice = await open_store(store_url), random.Random(seed)
     one, two = [Program(await open_memory(store, conversation_days=2), clock, dice) for _ in range(2)]
     came_back = 0
@@ -162,7 +162,7 @@ async def test_and_so_is_one_that_lay_in_a_file_meanwhile(open_memory, store_url
 
 
 @in_memory
-async def test_the_first_question_of_one_with_much_lets_others_have_their_turn(open_memory, store_url):
+async def test_the_first_query_of_a_user_with_many_records_lets_other_tasks_run(open_memory, store_url):
     store = await open_store(store_url)
     memory = await open_memory(store)
     for first in range(0, 3_000, 60):
@@ -187,7 +187,7 @@ async def test_the_first_question_of_one_with_much_lets_others_have_their_turn(o
 
 
 def held_by(index):
-    """The bytes of all objects that only this index refers to, however they are referred to."""
+    """The bytes of all objects that only this index refers to, directly or indirectly."""
     seen, waiting, held = set(), [index], 0
     while waiting:
         each = waiting.pop()
@@ -200,7 +200,7 @@ def held_by(index):
     return held
 
 
-async def test_a_message_takes_little_over_a_kilobyte_while_nobody_asks(open_memory):
+async def test_a_message_takes_little_over_a_kilobyte_while_the_index_rests(open_memory):
     memory = await open_memory(embedder=HashingEmbedder(dimensions=256))
     for number in range(80):
         said = f"On day {number} we sailed {number * 7} miles past lighthouse {number % 9}, in fog."
@@ -218,7 +218,7 @@ async def test_a_message_takes_little_over_a_kilobyte_while_nobody_asks(open_mem
 
 
 async def people_who_asked(memory, count):
-    """The indexes of so many users with some messages each, as they were asked one after the other."""
+    """The indexes of `count` users with some messages each, queried one after another."""
     for number in range(count):
         user = memory.user(f"user{number}")
         said = [{"role": "user", "content": f"{'We sailed past it. ' * 9}{each}"} for each in range(20)]
@@ -234,13 +234,13 @@ def held_of_users(memory):
 
 
 @in_memory
-async def test_only_those_who_were_asked_last_stay_unpacked(open_memory):
-    found = await people_who_asked(await open_memory(index_awake=3), 4)  # the org is asked with each of them
+async def test_only_the_indexes_queried_last_stay_unpacked(open_memory):
+    found = await people_who_asked(await open_memory(index_awake=3), 4)  # the org is queried with each of them
     assert [index.records.unpacked > 0 for index in found.values()] == [False, False, True, True]
 
 
 @in_memory
-async def test_where_memory_is_short_some_rest_before_anyone_is_let_go(open_memory):
+async def test_when_memory_is_short_some_indexes_rest_before_any_is_dropped(open_memory):
     found = (await people_who_asked(await open_memory(index_mib=1), 24)).values()
     rests = [index.records.unpacked == 0 for index in found]
     assert len(rests) == 24
@@ -251,17 +251,17 @@ async def test_where_memory_is_short_some_rest_before_anyone_is_let_go(open_memo
 
 @in_a_file
 @pytest.mark.usefixtures("none_rests_in_memory")
-async def test_beside_a_file_only_those_who_were_asked_last_are_in_memory(open_memory, store_url):
+async def test_with_a_file_only_the_indexes_queried_last_are_in_memory(open_memory, store_url):
     memory = await open_memory(index_awake=3)
     before = sorted(os.listdir(Path(store_url.removeprefix("sqlite:///")).parent))
     assert [*await people_who_asked(memory, 6)] == ["user4", "user5"]
     assert memory._flow.indexes.describe()["aside"] == 4
-    assert sorted(os.listdir(Path(store_url.removeprefix("sqlite:///")).parent)) == before  # theirs has no name
+    assert sorted(os.listdir(Path(store_url.removeprefix("sqlite:///")).parent)) == before  # its file has no name
 
 
 @in_a_file
 @pytest.mark.usefixtures("none_rests_in_memory")
-async def test_who_comes_back_finds_what_others_find(open_memory):
+async def test_a_user_who_comes_back_finds_the_same_as_one_who_stayed(open_memory):
     awake, aside = [await open_memory(index_awake=each) for each in (100, 1)]
     for memory in (awake, aside):
         await people_who_asked(memory, 6)
@@ -291,7 +291,7 @@ async def test_what_is_forgotten_is_not_in_the_file_either(open_memory, forget):
         await ann.erase()
     else:
         await other.user("ann").forget(message.id)
-        await ann.search_memory("Who lives in Zwolle?")  # here it is heard of when ann is asked for
+        await ann.search_memory("Who lives in Zwolle?")  # this program learns of it when ann is queried
     await memory.user("bob").search_memory("And now somebody else?")
     await memory.user("cem").search_memory("And somebody else?")
     assert b"xylophonist" not in laid_aside(memory)
@@ -302,7 +302,7 @@ async def test_what_is_forgotten_is_not_in_the_file_either(open_memory, forget):
 
 @in_a_file
 @pytest.mark.usefixtures("none_rests_in_memory")
-async def test_nor_is_what_was_forgotten_when_the_answer_was_lost(open_memory, monkeypatch):
+async def test_what_is_forgotten_is_not_in_the_file_even_if_the_answer_was_lost(open_memory, monkeypatch):
     memory = await open_memory(index_awake=1)
     ann = memory.user("ann")
     message = await ann.session("s").add_message("user", "The xylophonist lives in Zwolle.")
@@ -323,7 +323,7 @@ async def test_nor_is_what_was_forgotten_when_the_answer_was_lost(open_memory, m
 
 
 def laid_aside(memory):
-    """All that is in the file of the indexes that rest."""
+    """Everything in the file of the resting indexes."""
     file = memory._flow.indexes._aside._file
     file.seek(0)
     return file.read()
@@ -331,7 +331,7 @@ def laid_aside(memory):
 
 @in_a_file
 @pytest.mark.usefixtures("none_rests_in_memory")
-async def test_where_nothing_can_be_laid_aside_indexes_rest_in_memory(open_memory, monkeypatch, caplog):
+async def test_indexes_rest_in_memory_when_no_file_can_be_written(open_memory, monkeypatch, caplog):
     def full(*_args, **_named):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -345,7 +345,7 @@ async def test_where_nothing_can_be_laid_aside_indexes_rest_in_memory(open_memor
 
 @in_a_file
 @pytest.mark.usefixtures("none_rests_in_memory")
-async def test_an_index_whose_words_have_gone_is_made_anew(open_memory, monkeypatch):
+async def test_an_index_whose_vocabulary_is_gone_is_rebuilt(open_memory, monkeypatch):
     memory = await open_memory(index_awake=1)
     await people_who_asked(memory, 2)
     memory._flow.indexes._held.clear()
@@ -355,7 +355,7 @@ async def test_an_index_whose_words_have_gone_is_made_anew(open_memory, monkeypa
 
 
 @in_a_file
-async def test_of_those_that_rest_some_are_in_memory_and_all_of_them_are_counted(open_memory, monkeypatch):
+async def test_some_resting_indexes_stay_in_memory_and_all_of_those_are_counted(open_memory, monkeypatch):
     monkeypatch.setattr("recollect.indexes.RESTING_BYTES", 100_000)
     memory = await open_memory(index_awake=3)
     for _ in range(3):
@@ -368,7 +368,7 @@ async def test_of_those_that_rest_some_are_in_memory_and_all_of_them_are_counted
 
 
 @in_memory
-async def test_indexes_without_records_count_while_they_are_held_and_no_longer(open_memory):
+async def test_indexes_without_records_count_only_while_they_are_held(open_memory):
     memory = await open_memory(index_mib=1)
     for number in range(400):
         await memory.user(f"nobody{number}").search_memory("Anything?")
@@ -378,7 +378,7 @@ async def test_indexes_without_records_count_while_they_are_held_and_no_longer(o
 
 
 @in_memory
-async def test_an_index_of_which_nothing_could_be_read_is_not_held(open_memory, monkeypatch):
+async def test_an_index_that_could_not_be_read_is_not_held(open_memory, monkeypatch):
     memory = await open_memory()
 
     async def away(*_args):
@@ -392,7 +392,7 @@ async def test_an_index_of_which_nothing_could_be_read_is_not_held(open_memory, 
 
 
 @in_memory
-async def test_only_two_vocabularies_are_kept_by_the_indexes_that_were_made_with_them(open_memory, monkeypatch):
+async def test_indexes_keep_only_two_vocabularies_alive(open_memory, monkeypatch):
     monkeypatch.setattr("recollect.postings.WORDS_MAX", 100)
     memory, seen = await open_memory(), weakref.WeakValueDictionary()
     for number in range(12):

@@ -54,7 +54,7 @@ async def test_a_learning_is_read_back_as_it_was_added(learnings):
     ]  # fmt: skip
 
 
-async def test_the_same_again_is_one_learning_that_is_surer(learnings):
+async def test_repeating_a_learning_raises_its_confidence(learnings):
     first = await learnings.add("Wants short answers.")
     second = await learnings.add("wants short  answers")
     assert second.id == first.id
@@ -70,13 +70,13 @@ async def test_one_message_counts_once(learnings):
     assert (await learnings.add("Likes tea.", source_message_id="m-2")).confidence > first.confidence
 
 
-async def test_many_who_learn_the_same_at_once_make_one_learning(learnings):
+async def test_concurrent_adds_of_the_same_learning_make_one(learnings):
     await asyncio.gather(*(learnings.add("Likes tea.", source_message_id=f"m-{n}") for n in range(20)))
     (only,) = await learnings.list()
     assert only.confidence > 0.99
 
 
-async def test_confirming_raises_and_contradicting_lowers_until_it_is_retired(learnings):
+async def test_confirming_raises_confidence_and_contradicting_lowers_it_until_it_is_retired(learnings):
     added = await learnings.add("Likes tea.")
     assert (await learnings.confirm(added.id)).confidence == pytest.approx(0.65)
     levels = [(await learnings.contradict(added.id)).confidence for _ in range(3)]
@@ -89,7 +89,7 @@ async def test_confirming_raises_and_contradicting_lowers_until_it_is_retired(le
     assert await contents(learnings) == ["Likes tea."]
 
 
-async def test_what_is_learned_again_after_it_was_retired_counts_again(learnings):
+async def test_a_retired_learning_that_is_learned_again_counts_again(learnings):
     added = await learnings.add("Likes tea.")
     for _ in range(3):
         await learnings.contradict(added.id)
@@ -107,7 +107,7 @@ async def test_learnings_are_listed_by_type(learnings):
         await learnings.list(type="habit")
 
 
-async def test_the_sure_and_most_used_ones_go_into_a_prompt(ledger, learnings, clock):
+async def test_the_sure_and_most_used_learnings_go_into_a_prompt(ledger, learnings, clock):
     added = [await learnings.add(f"Fact {n}.", confidence=0.72 + n / 100) for n in range(8)]
     await learnings.add("Unsure.", confidence=0.7)
     await note_uses(ledger, Counter({(ANN.partition, added[0].id): 3, (ANN.partition, added[2].id): 1}))
@@ -119,7 +119,7 @@ async def test_the_sure_and_most_used_ones_go_into_a_prompt(ledger, learnings, c
     assert [record.id for record in top(records, clock())] == [each.id for each in best]
 
 
-async def test_what_an_org_learned_is_seen_by_all_of_its_users_and_changed_by_none(ledger, learnings):
+async def test_an_orgs_learnings_are_seen_by_all_of_its_users_and_changed_by_none(ledger, learnings):
     shared = await learnings.add("Tickets are closed on Fridays.", org_wide=True, confidence=0.9)
     assert shared.org_wide
     bob = Learnings(ledger, Scope(user="bob"))
@@ -133,7 +133,7 @@ async def test_what_an_org_learned_is_seen_by_all_of_its_users_and_changed_by_no
     assert await contents(Learnings(ledger, Scope("acme", "ann"))) == []
 
 
-async def test_drafts_of_messages_become_learnings(ledger, learnings):
+async def test_drafts_from_messages_become_learnings(ledger, learnings):
     drafts = [found("Answer in metres.", "correction"), found("Asks at night."), found("Asks at night.", id="m-2")]
     messages = {each.message.id: each.message for each in drafts}
     await ledger.commit(Changes(ANN.partition, put=tuple(messages.values())))
@@ -154,14 +154,14 @@ async def test_drafts_that_are_untrusted_or_unusable_teach_nothing(learnings):
     assert (changes.put, later) == ((), ())
 
 
-async def test_a_message_that_was_forgotten_teaches_nothing(ledger, learnings):
+async def test_a_forgotten_message_teaches_nothing(ledger, learnings):
     changes, _ = await learnings.apply([found("Asks at night.")], "rules-1")
     with pytest.raises(Conflict) as caught:
         await ledger.commit(changes)
     assert caught.value.field == "needs"
 
 
-async def test_drafts_beyond_one_commit_wait_for_another(learnings):
+async def test_drafts_beyond_one_commit_wait_for_the_next(learnings):
     drafts = [found(f"Pattern {n}.") for n in range(50)]
     changes, later = await learnings.apply(drafts, "rules-1")
     assert (len(changes.put), later) == (40, tuple(drafts[40:]))
@@ -182,7 +182,7 @@ async def test_bad_learnings_are_refused(learnings):
     assert await learnings.list() == []
 
 
-async def test_confirming_a_retired_learning_takes_it_back(memory):
+async def test_confirming_a_retired_learning_restores_it(memory):
     learnings = memory.user("ann").learnings
     kept = await learnings.add("Likes short answers.", confidence=0.3)
     await learnings.contradict(kept.id)
@@ -191,7 +191,7 @@ async def test_confirming_a_retired_learning_takes_it_back(memory):
 
 
 @pytest.mark.parametrize("verb", ["confirm", "contradict", "add"])
-async def test_what_two_processes_say_of_a_learning_at_the_same_instant_counts_twice(open_memory, tmp_path, verb):
+async def test_two_processes_acting_on_a_learning_at_the_same_instant_count_twice(open_memory, tmp_path, verb):
     url = f"sqlite:///{tmp_path}/shared.db"
     both = [(await open_memory(url)).user("ann").learnings for _ in range(2)]
     kept = await both[0].add("Likes short answers.", confidence=0.6)

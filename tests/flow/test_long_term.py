@@ -61,7 +61,7 @@ async def test_a_batch_is_stored_whole_or_not_at_all(memory):
     assert len(await listed(ann)) == 93
 
 
-async def test_an_update_keeps_what_was_before(memory, clock):
+async def test_an_update_keeps_the_previous_versions(memory, clock):
     ann = memory.user("ann")
     added = await ann.add_memory("The meeting is on Monday.", metadata={"kind": "date"})
     await memory.work()
@@ -95,7 +95,7 @@ async def test_an_updated_memory_is_found_by_its_new_words_and_not_by_the_old(me
     assert (await ann.get_memory(added.id)).vector is not None
 
 
-async def test_the_version_that_was_read_guards_an_update(memory):
+async def test_an_update_is_guarded_by_the_version_that_was_read(memory):
     ann = memory.user("ann")
     added = await ann.add_memory("first")
     changed = await ann.update_memory(added.id, content="second", version=added.version)
@@ -109,7 +109,7 @@ async def test_the_version_that_was_read_guards_an_update(memory):
     await ann.update_memory(again.id, importance=1.0, version=again.version)
 
 
-async def test_an_update_that_changes_nothing_is_no_edit(memory):
+async def test_an_update_that_changes_nothing_is_not_an_edit(memory):
     ann = memory.user("ann")
     added = await ann.add_memory("first", metadata={"a": 1}, importance=0.4)
     for _ in range(3):
@@ -131,7 +131,7 @@ async def test_an_update_wins_over_what_another_process_does_to_the_same_memory(
     assert len(await ann.history(added.id)) == 1
 
 
-async def test_updates_at_the_same_time_all_count(memory):
+async def test_concurrent_updates_all_count(memory):
     ann = memory.user("ann")
     added = await ann.add_memory("version 0")
     await asyncio.gather(*(ann.update_memory(added.id, content=f"version {n}") for n in range(1, 21)))
@@ -139,7 +139,7 @@ async def test_updates_at_the_same_time_all_count(memory):
     assert sorted(record.content for record in past) == sorted(f"version {n}" for n in range(21))
 
 
-async def test_what_is_not_there_cannot_be_changed_or_read(memory):
+async def test_what_does_not_exist_cannot_be_read_or_changed(memory):
     ann, bob = memory.user("ann"), memory.user("bob")
     foreign = await bob.add_memory("bob's own", metadata={"x": 1})
     for id in ("unknown", foreign.id):
@@ -165,7 +165,7 @@ async def test_messages_are_read_by_id_but_not_rewritten(memory):
     assert caught.value.field == "layer"
 
 
-async def test_forgotten_is_gone_from_every_verb(memory):
+async def test_a_forgotten_memory_is_gone_from_every_verb(memory):
     ann = memory.user("ann")
     kept = await ann.add_memory("The garage is full.")
     gone = await ann.add_memory("The attic is empty.")
@@ -242,7 +242,7 @@ async def test_a_filter_may_count_back_from_now(memory, clock):
     assert await listed(ann) == ["an old place"]
 
 
-async def test_a_page_under_a_filter_goes_on_where_it_ended(memory):
+async def test_pages_under_a_filter_continue_where_the_last_one_ended(memory):
     ann = memory.user("ann")
     await ann.add_memories([{"content": f"number {n}", "metadata": {"even": n % 2 == 0}} for n in range(60)])
     found, after = [], None
@@ -265,7 +265,7 @@ async def test_sixty_four_identical_memories_at_once_are_one(memory):
     assert record.data["seen"] == 64
 
 
-async def test_the_same_text_in_other_clothes_is_the_same_memory(memory):
+async def test_the_same_text_written_differently_is_the_same_memory(memory):
     ann = memory.user("ann")
     await ann.add_memory("I like green tea", metadata={"a": 1}, importance=0.4, confidence=0.5)
     again = await ann.add_memory("  i LIKE  green\ntea. ", metadata={"a": 2, "b": 3}, importance=0.8)
@@ -278,7 +278,7 @@ async def test_the_same_text_in_other_clothes_is_the_same_memory(memory):
     assert len(await listed(ann)) == 2, "a question is another thing"
 
 
-async def test_saying_it_again_makes_it_more_important(memory):
+async def test_repeating_a_memory_makes_it_more_important(memory):
     ann = memory.user("ann")
     first = await ann.add_memory("The bus leaves at noon")
     await memory.work()
@@ -289,7 +289,7 @@ async def test_saying_it_again_makes_it_more_important(memory):
     assert (await ann.get_memory(first.id)).importance > before
 
 
-async def test_a_retried_add_is_not_said_again(memory, clock):
+async def test_a_retried_add_does_not_count_as_said_again(memory, clock):
     ann = memory.user("ann")
     await ann.add_memory("known already")
     first = await ann.add_memories(["one", "known already"], idempotency_key="k1")
@@ -308,7 +308,7 @@ async def test_a_retried_add_is_not_said_again(memory, clock):
     assert sorted(await listed(ann)) == ["known already", "one"]
 
 
-async def test_a_retried_add_is_known_although_an_earlier_version_stored_it(memory):
+async def test_a_retried_add_is_recognised_even_if_an_earlier_version_stored_it(memory):
     ann = memory.user("ann")
     told = await ann.add_memory("Tea is at five.", idempotency_key="first")
     # 0.1.0 made the mark of a call from its key alone.
@@ -320,7 +320,7 @@ async def test_a_retried_add_is_known_although_an_earlier_version_stored_it(memo
         await ann.add_memory("Tea is at six.", idempotency_key="first")
 
 
-async def test_a_record_of_a_layer_that_only_a_newer_version_knows_is_no_memory_here(memory):
+async def test_a_record_of_a_layer_from_a_newer_version_is_not_a_memory_here(memory):
     ann = memory.user("ann")
     told = await ann.add_memory("Tea is at five.")
     dream = told.with_(id="d1", layer="dream", version=0)
@@ -330,7 +330,7 @@ async def test_a_record_of_a_layer_that_only_a_newer_version_knows_is_no_memory_
     assert [each.id for each in await ann.get_memories([told.id, "d1"])] == [told.id]
 
 
-async def test_a_retried_add_is_known_however_often_others_told_the_same(memory):
+async def test_a_retried_add_is_recognised_however_often_others_added_the_same(memory):
     ann = memory.user("ann")
     first = await ann.add_memory("Tea is at five.", idempotency_key="first")
     for number in range(20):
@@ -341,7 +341,7 @@ async def test_a_retried_add_is_known_however_often_others_told_the_same(memory)
         await ann.add_memory("Tea is at six.", idempotency_key="first")
 
 
-async def test_a_retried_add_is_known_after_its_text_was_edited_or_merged(memory):
+async def test_a_retried_add_is_recognised_after_its_text_was_edited_or_merged(memory):
     ann = memory.user("ann")
     first = await ann.add_memory("The sky is green.", idempotency_key="green")
     await ann.update_memory(first.id, content="The sky is blue.")
@@ -360,7 +360,7 @@ async def test_a_retried_add_is_known_after_its_text_was_edited_or_merged(memory
     assert (await ann.get_memory(kept.id)).data["seen"] == told.data["seen"]
 
 
-async def test_equal_edits_of_two_processes_at_one_moment_are_one_edit_and_a_conflict(open_memory, tmp_path):
+async def test_equal_edits_by_two_processes_at_one_moment_are_one_edit_and_one_conflict(open_memory, tmp_path):
     url = f"sqlite:///{tmp_path}/shared.db"
     users = [(await open_memory(url)).user("ann") for _ in range(2)]
     id = (await users[0].add_memory("visits", metadata={"count": 0})).id
@@ -393,7 +393,7 @@ async def test_another_text_under_a_taken_id_is_a_conflict(memory):
     assert await listed(ann) == ["mine"]
 
 
-async def test_a_text_that_was_edited_away_can_be_added_anew(memory):
+async def test_a_text_that_was_edited_away_can_be_added_again(memory):
     ann = memory.user("ann")
     first = await ann.add_memory("The sky is green.")
     await ann.update_memory(first.id, content="The sky is blue.")
@@ -426,7 +426,7 @@ async def test_near_duplicates_are_merged_with_a_record_of_it(memory, way):
     assert [hit.id for hit in await ann.search_memory("Clara in Lisbon")] == [older.id]
 
 
-async def test_what_only_looks_alike_stays_apart(memory):
+async def test_memories_that_only_look_alike_stay_apart(memory):
     ann = memory.user("ann")
     texts = [LISBON, LISBON.replace("two cats", "three cats"), LISBON.replace("lives", "does not live")]
     for text in texts:
@@ -435,7 +435,7 @@ async def test_what_only_looks_alike_stays_apart(memory):
     assert sorted(hit.content for hit in await ann.search_memory("Clara Lisbon")) == sorted(texts)
 
 
-async def test_what_is_kept_is_not_merged_into_what_will_end(memory, clock):
+async def test_a_kept_memory_is_not_merged_into_one_that_will_expire(memory, clock):
     ann = memory.user("ann")
     await ann.add_memory(LISBON, expires_at=clock() + 60_000)
     await ann.add_memory(LISBON_TOO)
@@ -446,7 +446,7 @@ async def test_what_is_kept_is_not_merged_into_what_will_end(memory, clock):
     assert len(await ann.search_memory("Where does Clara live?")) == 1
 
 
-async def test_what_the_user_says_is_not_merged_into_what_nobody_trusts(memory):
+async def test_what_the_user_says_is_not_merged_into_an_untrusted_memory(memory):
     ann = memory.user("ann")
     page = await ann.add_memory(LISBON, trust="untrusted")
     await ann.add_memory(LISBON_TOO)
@@ -460,7 +460,7 @@ async def test_what_the_user_says_is_not_merged_into_what_nobody_trusts(memory):
 
 
 @pytest.mark.parametrize("pinned", [LISBON, LISBON_TOO])
-async def test_what_is_pinned_is_merged_with_nothing_and_what_says_the_same_is_not_forgotten_with_it(memory, pinned):
+async def test_a_pinned_memory_is_not_merged_and_its_duplicate_is_not_forgotten_with_it(memory, pinned):
     ann = memory.user("ann")
     ids = {}
     for text in (LISBON, LISBON_TOO):
@@ -488,7 +488,7 @@ async def test_a_merge_can_be_undone(memory):
         await ann.restore(newer.id)
 
 
-async def test_a_text_that_was_merged_counts_for_the_one_it_went_into(memory):
+async def test_a_merged_text_counts_towards_the_memory_it_was_merged_into(memory):
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON)
     await memory.work()
@@ -528,7 +528,7 @@ async def test_a_batch_as_large_as_a_commit_is_enriched_too(memory):
 # ── lives ────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_memory_can_be_told_when_to_end(memory, clock):
+async def test_a_memory_can_be_given_an_expiry_time(memory, clock):
     ann = memory.user("ann")
     code = await ann.add_memory("The door code is 4711.", expires_at=clock() + 60_000)
     await ann.add_memory("The door is blue.")
@@ -540,7 +540,7 @@ async def test_a_memory_can_be_told_when_to_end(memory, clock):
     assert len(await ann.export()) == 2
 
 
-async def test_a_life_is_made_longer_shorter_and_endless_without_a_trace_in_the_history(memory, clock):
+async def test_an_expiry_time_can_be_moved_or_removed_without_a_trace_in_the_history(memory, clock):
     ann = memory.user("ann")
     note = await ann.add_memory("Call the plumber.", expires_at=clock() + 60_000)
     longer = await ann.update_memory(note.id, expires_at=clock() + 600_000, version=note.version)
@@ -555,7 +555,7 @@ async def test_a_life_is_made_longer_shorter_and_endless_without_a_trace_in_the_
     assert [each.content for each in await ann.history(note.id)] == ["Call the plumber.", "Call the plumber on Monday."]
 
 
-async def test_what_a_memory_was_ends_with_it(memory, clock):
+async def test_earlier_versions_of_a_memory_expire_with_it(memory, clock):
     ann = memory.user("ann")
     note = await ann.add_memory("The code is 4711.", expires_at=clock() + 60_000)
     await ann.update_memory(note.id, content="The code is 0815.")
@@ -563,7 +563,7 @@ async def test_what_a_memory_was_ends_with_it(memory, clock):
     assert len(await ann.export()) == 1
 
 
-async def test_what_a_memory_was_lives_as_long_as_it_does_whenever_its_life_is_changed(memory, clock):
+async def test_earlier_versions_live_as_long_as_the_memory_whenever_its_expiry_changes(memory, clock):
     ann = memory.user("ann")
     note = await ann.add_memory("The code is 4711.")
     await ann.update_memory(note.id, content="The code is 0815.")
@@ -578,7 +578,7 @@ async def test_what_a_memory_was_lives_as_long_as_it_does_whenever_its_life_is_c
     assert len(await ann.export()) == 1
 
 
-async def test_what_a_memory_was_goes_with_it_also_when_nobody_works_until_then(memory, clock):
+async def test_earlier_versions_expire_with_the_memory_even_if_no_work_ran_before(memory, clock):
     ann = memory.user("ann")
     note = await ann.add_memory("The code is 4711.")
     await ann.update_memory(note.id, content="The code is 0815.")
@@ -588,7 +588,7 @@ async def test_what_a_memory_was_goes_with_it_also_when_nobody_works_until_then(
     assert len(await ann.export()) == 1
 
 
-async def test_what_a_memory_was_lives_on_when_it_is_told_again_for_longer(memory, clock):
+async def test_earlier_versions_live_on_when_the_memory_is_added_again_for_longer(memory, clock):
     ann = memory.user("ann")
     note = await ann.add_memory("The code is 4711.", id="code", expires_at=clock() + 60_000)
     await ann.update_memory(note.id, content="The code is 0815.")
@@ -598,7 +598,7 @@ async def test_what_a_memory_was_lives_on_when_it_is_told_again_for_longer(memor
     assert [each.content for each in await ann.history("code")] == ["The code is 4711.", "The code is 0815."]
 
 
-async def test_the_same_text_told_again_lives_for_the_longer_of_both(memory, clock):
+async def test_a_text_added_again_lives_for_the_longer_of_both_times(memory, clock):
     ann = memory.user("ann")
     for minutes in (10, 1, 5):
         note = await ann.add_memory("Buy milk.", expires_at=clock() + minutes * 60_000)
@@ -608,7 +608,7 @@ async def test_the_same_text_told_again_lives_for_the_longer_of_both(memory, clo
 
 
 @pytest.mark.parametrize("end", [0, -1, "2020-01-01", "never ever", 1.5, True, float("nan")])
-async def test_a_life_that_is_over_or_no_time_is_refused(memory, end):
+async def test_a_past_or_invalid_expiry_is_refused(memory, end):
     ann = memory.user("ann")
     note = await ann.add_memory("The door is blue.")
     with pytest.raises(ValidationError, match="expires_at"):
@@ -618,7 +618,7 @@ async def test_a_life_that_is_over_or_no_time_is_refused(memory, end):
     assert await listed(ann) == ["The door is blue."]
 
 
-async def test_only_new_adds_what_is_not_there_and_changes_nothing_that_is(memory):
+async def test_only_new_adds_what_is_missing_and_changes_nothing_that_exists(memory):
     ann = memory.user("ann")
     await ann.add_memory("Ann likes tea", id="tea", only_new=True)
     before = await ann.get_memory("tea")

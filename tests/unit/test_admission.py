@@ -1,4 +1,4 @@
-"""Who is let in under load: fairly, in time, and nothing is lost on the way."""
+"""Admission under load: fair, timely, and no turn is lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_one_caller_never_takes_the_last_places():
         assert admission.join_line(ANN)
 
 
-async def test_a_turn_that_is_free_goes_to_who_has_the_fewest():
+async def test_a_free_turn_goes_to_the_caller_with_the_fewest():
     admission, order = Admission(turns=2), []
     first = asyncio.Event()
     tasks = [asyncio.create_task(work(admission, ANN, first, order)) for _ in range(2)]
@@ -57,7 +57,7 @@ async def test_a_turn_that_is_free_goes_to_who_has_the_fewest():
     assert Counter(order) == {ANN: 5, BOB: 2}
 
 
-async def test_who_finds_the_line_full_is_refused_at_once_and_others_still_find_room():
+async def test_a_caller_that_finds_the_line_full_is_refused_at_once_and_others_still_find_room():
     admission, done, order = Admission(turns=1, line=4), asyncio.Event(), []
     tasks = [asyncio.create_task(work(admission, ANN, done, order)) for _ in range(5)]
     await settle()
@@ -72,7 +72,7 @@ async def test_who_finds_the_line_full_is_refused_at_once_and_others_still_find_
     assert Counter(order) == {ANN: 3, BOB: 1} and admission.join_line(ANN)
 
 
-async def test_who_waited_too_long_is_told_to_come_back_and_leaves_no_trace():
+async def test_a_caller_that_waited_too_long_is_told_to_come_back_and_leaves_no_trace():
     admission, done, order = Admission(turns=1, wait_s=0.01), asyncio.Event(), []
     first = asyncio.create_task(work(admission, ANN, done, order))
     await settle()
@@ -84,7 +84,7 @@ async def test_who_waited_too_long_is_told_to_come_back_and_leaves_no_trace():
     assert order == [ANN, BOB] and admission.join_line(BOB)
 
 
-async def test_those_who_gave_up_are_not_kept_while_no_turn_comes_back():
+async def test_callers_that_gave_up_are_not_kept_while_no_turn_is_returned():
     admission, done, order = Admission(turns=1, wait_s=0.001), asyncio.Event(), []
     holder = asyncio.create_task(work(admission, ANN, done, order))
     await settle()
@@ -97,7 +97,7 @@ async def test_those_who_gave_up_are_not_kept_while_no_turn_comes_back():
 
 
 @pytest.mark.parametrize("steps", range(6))
-async def test_a_turn_is_not_lost_with_who_leaves_the_line_at_any_moment(steps):
+async def test_no_turn_is_lost_when_a_caller_leaves_the_line_at_any_moment(steps):
     admission, first, done, order = Admission(turns=1), asyncio.Event(), asyncio.Event(), []
     done.set()
     holder = asyncio.create_task(work(admission, ANN, first, order))
@@ -112,19 +112,19 @@ async def test_a_turn_is_not_lost_with_who_leaves_the_line_at_any_moment(steps):
     await asyncio.wait_for(work(admission, ANN, done, order), 1)
 
 
-async def test_a_request_that_waits_for_others_keeps_no_turn():
+async def test_a_request_that_waits_for_others_holds_no_turn():
     admission, order = Admission(turns=1), []
     with Visit(admission, ANN) as visit:
         await visit.begin()
         visit.rest()
-        await visit.begin()  # it had its turn
+        await visit.begin()  # it has already had its turn
         done = asyncio.Event()
         done.set()
         await asyncio.wait_for(work(admission, BOB, done, order), 1)
     assert order == [BOB]
 
 
-async def test_callers_who_make_up_names_leave_nothing_behind():
+async def test_callers_with_made_up_names_leave_nothing_behind():
     moment = [0.0]
     admission = Admission(line=1, timer=lambda: moment[0])
     assert admission.join_line(BOB)
@@ -134,7 +134,7 @@ async def test_callers_who_make_up_names_leave_nothing_behind():
     assert len(admission._overflowed) <= 100 * CALM_S + 1
 
 
-async def test_a_line_that_overflowed_is_short_for_a_while_and_then_long_again_whoever_still_asks():
+async def test_an_overflowed_line_is_short_for_a_while_then_long_again_even_if_callers_keep_asking():
     now = [100.0]
     admission = Admission(turns=0, line=200, timer=lambda: now[0])
     joined = [admission.join_line(ANN) for _ in range(120)]

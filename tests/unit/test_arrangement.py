@@ -1,4 +1,4 @@
-"""However rows come and go, they stand to each other as if they had all come at once."""
+"""However rows come and go, they are arranged as if they had all arrived at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEPS = st.one_of(
 
 
 class Rows:
-    """Rows as an index holds them: none is moved, and those that have gone are only skipped."""
+    """Rows as an index holds them: none is ever moved, and rows that are gone are only skipped."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -94,20 +94,20 @@ def plain(talk: Talk) -> dict[str, object]:
         ("", False, False),
     ],
 )
-def test_a_turn_tells_a_time_or_a_number_by_whole_words_in_any_script(text, time, number):
+def test_times_and_numbers_in_a_turn_are_recognised_by_whole_words_in_any_script(text, time, number):
     assert signs(text) == (time, number)
-    # A letter that is not ASCII is read by other means, and changes nothing.
+    # A non-ASCII letter is read in another way, which must change nothing.
     assert signs(f"{text} ß") == (time, number)
 
 
 @given(st.lists(STEPS, max_size=40))
-def test_rows_that_came_one_by_one_stand_as_rows_that_came_together(steps):
+def test_rows_added_one_by_one_are_arranged_like_rows_added_together(steps):
     rows = Rows()
     for name, *values in [*steps, ("ask",)]:
         getattr(rows, name)(*values)
 
 
-def test_rows_that_are_not_arranged_yet_may_stand_among_the_first():
+def test_rows_that_are_not_arranged_yet_may_belong_among_the_first():
     rows = Rows()
     rows.say("a", "The last word.", "", late=False)
     rows.say_all("a", ["Said before it."] * 40)

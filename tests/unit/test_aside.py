@@ -1,4 +1,4 @@
-"""What is laid aside comes back as it was, as long as there is room for it, and leaves nothing behind."""
+"""What is laid aside in a file comes back unchanged while there is room for it, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def folder(tmp_path_factory):
 
 
 def written(aside):
-    """All that its file holds."""
+    """Everything its file holds."""
     aside._opened().seek(0)
     return aside._opened().read()
 
 
 @given(STEPS)
-def test_it_gives_back_what_a_dict_would(folder, steps):
+def test_it_returns_what_a_dict_would(folder, steps):
     aside, known = Aside(folder, bytes_max=100 * PAGE), {}
     for step, key, size in steps:
         if step == "put":
@@ -41,7 +41,7 @@ def test_it_gives_back_what_a_dict_would(folder, steps):
     aside.close()
 
 
-def test_those_who_were_put_first_go_when_there_is_no_more_room(folder):
+def test_entries_put_first_go_first_when_room_runs_out(folder):
     aside = Aside(folder, bytes_max=3 * PAGE)
     for key in "abc":
         assert aside.put(key, key)
@@ -51,14 +51,14 @@ def test_those_who_were_put_first_go_when_there_is_no_more_room(folder):
     assert aside.nbytes == 3 * PAGE
 
 
-def test_what_is_larger_than_all_the_room_is_not_taken(folder):
+def test_an_entry_larger_than_all_the_room_is_not_taken(folder):
     aside = Aside(folder, bytes_max=3 * PAGE)
     assert not aside.put("a", bytes(4 * PAGE))
     assert aside.get("a") is None
     assert aside.put("b", "b")
 
 
-def test_after_an_hour_nothing_lies_there_any_more(folder):
+def test_after_an_hour_an_entry_is_gone_from_the_file(folder):
     now = [0.0]
     aside = Aside(folder, bytes_max=100 * PAGE, clock_s=lambda: now[0])
     aside.put("a", "words")
@@ -68,7 +68,7 @@ def test_after_an_hour_nothing_lies_there_any_more(folder):
     assert b"words" not in written(aside)
 
 
-def test_places_are_used_again(folder):
+def test_freed_places_are_reused(folder):
     aside = Aside(folder, bytes_max=100 * PAGE)
     for number in range(50):
         aside.put(number, bytes(2 * PAGE))
@@ -76,7 +76,7 @@ def test_places_are_used_again(folder):
     assert len(written(aside)) <= 3 * PAGE
 
 
-def test_its_file_stays_short_as_what_is_put_grows(folder):
+def test_its_file_stays_short_as_entries_grow(folder):
     aside, lengths = Aside(folder, bytes_max=100 * PAGE), []
     for pages in range(1, 30):
         for number in range(100):
@@ -98,6 +98,6 @@ def test_its_file_has_no_name(folder):
 
 
 @given(st.integers(0, 10**8))
-def test_of_a_place_an_eighth_lies_idle_at_the_most(size):
+def test_at_most_an_eighth_of_a_place_lies_unused(size):
     assert size <= room_for(size) <= max(size * 1.125, 0) + PAGE
     assert room_for(size) % PAGE == 0

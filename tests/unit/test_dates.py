@@ -1,4 +1,4 @@
-"""Times in a question are understood against the time it is asked."""
+"""Times in a question are understood relative to when it is asked."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ ASKED = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp() * 1000)  # a Sund
         ("What did I own before the summer of 2024?", "0001-01-02", "2024-06-01"),
     ],
 )
-def test_a_named_time_is_a_stretch_of_days(question, start, end):
+def test_a_named_time_is_a_span_of_days(question, start, end):
     span = span_of(question, ASKED)
     assert span is not None
     assert ((iso(span[0]) or "")[:10], (iso(span[1]) or "")[:10]) == (start, end)
@@ -98,7 +98,7 @@ def test_a_named_time_is_a_stretch_of_days(question, start, end):
         "What comes in the week after 9999-12-30?",
     ],
 )
-def test_words_that_are_no_time_give_none(question):
+def test_words_that_name_no_time_give_none(question):
     assert span_of(question, ASKED) is None
 
 
@@ -126,7 +126,7 @@ def test_time_is_counted_from_an_event():
         ("in December 2026", "We move next month.", True),
     ],
 )
-def test_what_is_said_at_another_time_tells_of_a_time_in_its_own_words(asked, said, tells):
+def test_a_message_tells_of_a_time_relative_to_when_it_was_said(asked, said, tells):
     span = span_of(f"What did I do {asked}?", ASKED)
     assert span is not None
     assert tells_of(said, ASKED, span) is tells
@@ -147,7 +147,7 @@ TEXTS = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(WORDS), max_si
 
 @settings(max_examples=2_000)
 @given(TEXTS, TIMES)
-def test_any_text_is_read_without_trouble(text, at):
+def test_any_text_is_read_without_error(text, at):
     span = span_of(text, at)
     assert span is None or span[0] < span[1]
 

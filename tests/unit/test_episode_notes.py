@@ -1,4 +1,4 @@
-"""Notes of conversations: where a stretch ends, what is written down of it, and what never is."""
+"""Notes on conversations: where a stretch ends, what is written down about it, and what never is."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_an_episode_reads_like_the_notes_of_a_careful_assistant() -> None:
     )
 
 
-def test_what_the_talk_is_about_is_a_thing_and_nothing_that_is_done() -> None:
+def test_a_topic_is_a_thing_and_never_an_action() -> None:
     notes = written(
         talk(
             "My van's test is due on 12 December.", "I see.", "Actually the van is due on the 2nd.", "I see.",
@@ -98,7 +98,7 @@ def test_an_episode_names_people_dates_decisions_and_what_is_open() -> None:
         ("My sister June cooks.", ["June"]),
     ],
 )
-def test_those_who_were_there_are_named(text: str, names: list[str]) -> None:
+def test_people_who_took_part_are_named(text: str, names: list[str]) -> None:
     assert [*dict.fromkeys(people(text))] == names
 
 
@@ -120,7 +120,7 @@ def test_those_who_were_there_are_named(text: str, names: list[str]) -> None:
         "Dinner with Thai food. Lunch with Anthropic people.",
     ],
 )
-def test_months_places_brands_and_programs_are_nobody(text: str) -> None:
+def test_months_places_brands_and_programs_are_not_people(text: str) -> None:
     assert [*people(text)] == []
 
 
@@ -137,7 +137,7 @@ def test_a_question_stays_open_when_the_assistant_does_not_know() -> None:
 
 
 @pytest.mark.parametrize("sentence", ["I haven't decided on a flat in Porto.", "Should I go with the flat in Porto?"])
-def test_what_is_not_settled_is_no_decision(sentence: str) -> None:
+def test_what_is_not_settled_is_not_a_decision(sentence: str) -> None:
     assert written(talk("I like the flats of Porto.", "Good.", sentence, "Take your time.")).decisions == ()
 
 
@@ -147,7 +147,7 @@ def test_a_session_over_several_days_says_so() -> None:
     assert written(messages).text.startswith("From 1 March to 10 April 2026 the user talked about bakery.")
 
 
-def test_those_who_speak_under_a_name_are_told_by_it() -> None:
+def test_speakers_with_a_name_are_called_by_it() -> None:
     messages = [
         said("1", "user", "I bought a bakery in Porto.", data={"name": "Ann"}),
         said("2", "user", "I will bring my oven to the bakery in Porto.", data={"name": "Bea"}),
@@ -157,14 +157,14 @@ def test_those_who_speak_under_a_name_are_told_by_it() -> None:
     assert "Ann and Bea talked about" in notes.text
 
 
-def test_a_sentence_that_leans_on_the_one_before_is_quoted_with_it() -> None:
+def test_a_sentence_that_depends_on_the_one_before_is_quoted_with_it() -> None:
     notes = written(
         talk("My oven is broken. I bought it in Porto on 3 May.", "Sorry.", "The oven cost 900 euros.", "Oh.")
     )
     assert "“My oven is broken. I bought it in Porto on 3 May.”" in notes.text
 
 
-def test_the_same_said_again_is_quoted_once() -> None:
+def test_a_repeated_statement_is_quoted_once() -> None:
     again = "I bought a bakery in Porto for 90,000 euros, and I am proud."
     notes = written(talk("I bought a bakery in Porto for 90,000 euros.", "Great.", again, "Yes."))
     assert notes.text.count("90,000") == 1
@@ -186,7 +186,7 @@ def test_a_greeting_or_a_single_question_makes_no_episode(texts: tuple[str, ...]
     assert write(talk(*texts)) is None
 
 
-def test_what_tools_found_and_instructions_are_never_quoted() -> None:
+def test_tool_results_and_instructions_are_never_quoted() -> None:
     secret = "I decided to transfer 900 euros to Mallory tomorrow."
     call = [{"type": "tool_result", "tool_call_id": "c", "content": secret}, {"type": "text", "text": "My cat is old."}]
     messages = [
@@ -210,7 +210,7 @@ def test_a_pasted_document_is_not_quoted_but_the_question_about_it_is() -> None:
     assert "What does my contract with the landlord say?" in notes.text
 
 
-def test_an_episode_is_only_as_trusted_as_the_least_of_its_messages() -> None:
+def test_an_episode_is_only_as_trusted_as_its_least_trusted_message() -> None:
     untrusted = said("9", "tool", "rain", trust="untrusted")
     assert written(TRIP).trust == "trusted"
     assert written([*TRIP, untrusted]).trust == "untrusted"

@@ -1,4 +1,4 @@
-"""What becomes of a fact when more is said about it: the order does not matter, and no value is lost."""
+"""What happens to a fact as more is said about it: the order does not matter, and no value is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLANK = Record("head", "fact", Scope(user="ann"))
 
 
 def said(value: str, at: int, kind: str = "says", **more) -> Claim:
-    """Something learned from a message of that time; each message has an id of its own."""
+    """A claim learned from a message of that time; each message has its own id."""
     given = {"confidence": 0.8, "status": "learned", "source": Source(f"m{at}"), "text": text_mark(f"{value} {at}")}
     return Claim(CITY, value, at, kind, **(given | more))
 
@@ -29,7 +29,7 @@ def told(value: str, at: int, kind: str = "says", **more) -> Claim:
 
 
 class Place:
-    """A head with its past, as a store would keep it; each claim is taken a moment after the one before."""
+    """A head with its past, as a store would keep it; each claim is taken one moment after the last."""
 
     def __init__(self, *claims: Claim, now: int = 1_000) -> None:
         self.head = BLANK
@@ -39,7 +39,7 @@ class Place:
             self.take(claim)
 
     def take(self, claim: Claim) -> bool:
-        """Take a claim; says whether anything changed."""
+        """Take a claim; return whether anything changed."""
         line = Timeline(self.head)
         decided = decide(line, claim, self.now)
         changed = decided is not line
@@ -59,7 +59,7 @@ class Place:
         return found[0].data["value"] if found else None
 
     def intervals(self, known_at: int | None = None) -> list[tuple[str, int | None, int | None]]:
-        """What held from when to when, as known then."""
+        """Each value with when it held, as known at that time."""
         known = believed(self.spells, self.now if known_at is None else known_at)
         return [(each.data["value"], each.valid_from, each.valid_to) for each in known]
 
@@ -68,17 +68,17 @@ class Place:
         return [(each.data["value"], each.valid_from, each.valid_to, each.data["status"]) for each in known]
 
 
-# ── One claim after the other ────────────────────────────────────────────────────────────────────
+# ── One claim after another ──────────────────────────────────────────────────────────────────────
 
 
-def test_another_value_ends_the_one_before_and_keeps_it():
+def test_another_value_ends_the_previous_one_and_keeps_it():
     place = Place(said("Rome", 10), said("Oslo", 20))
     assert place.current() == "Oslo"
     assert place.intervals() == [("Rome", 10, 20), ("Oslo", 20, None)]
     assert place.head.content == "city: Oslo"
 
 
-def test_the_same_value_again_makes_it_surer_and_never_quite_sure():
+def test_repeating_a_value_raises_confidence_but_never_to_certainty():
     place = Place(said("Oslo", 10))
     levels = [place.head.confidence]
     for at in range(11, 40):
@@ -97,32 +97,32 @@ def test_a_value_that_arrives_late_goes_into_the_past():
     assert place.intervals() == [("Rome", 10, 20), ("Oslo", 20, 25), ("Paris", 25, 30), ("Bergen", 30, None)]
 
 
-def test_a_value_that_comes_between_two_times_of_another_splits_it():
+def test_a_value_said_between_two_mentions_of_another_splits_it():
     place = Place(said("Oslo", 10), said("Oslo", 30), said("Rome", 20))
     assert place.intervals() == [("Oslo", 10, 20), ("Rome", 20, 30), ("Oslo", 30, None)]
 
 
-def test_the_same_value_said_of_an_earlier_time_moves_its_beginning_back():
+def test_the_same_value_at_an_earlier_time_moves_its_start_back():
     place = Place(said("Oslo", 20), said("Oslo", 10))
     assert place.intervals() == [("Oslo", 10, None)]
     assert place.intervals(known_at=1_000) == [("Oslo", 20, None)], "which was not known at first"
     assert Place(said("Oslo", 20), said("Oslo", 30, valid_from=5)).intervals() == [("Oslo", 5, None)]
 
 
-def test_what_is_said_to_have_ended_is_no_longer_current():
+def test_a_value_said_to_have_ended_is_no_longer_current():
     place = Place(said("Oslo", 10), said("Oslo", 20, "ends"))
     assert place.current() is None
     assert place.intervals() == [("Oslo", 10, 20)]
     assert Place(said("Oslo", 10), said("", 20, "ends")).intervals() == [("Oslo", 10, 20)]
 
 
-def test_what_has_ended_can_begin_again():
+def test_a_value_that_ended_can_begin_again():
     place = Place(said("Oslo", 10), said("Oslo", 20, "ends"), said("Oslo", 30))
     assert place.current() == "Oslo"
     assert place.intervals() == [("Oslo", 10, 20), ("Oslo", 30, None)]
 
 
-def test_what_used_to_be_so_is_history_and_leaves_the_current_value_alone():
+def test_a_former_value_is_history_and_leaves_the_current_one_alone():
     place = Place(said("Oslo", 10), said("Rome", 20, "ends"))
     assert place.current() == "Oslo"
     assert place.intervals() == [("Rome", None, 10), ("Oslo", 10, None)]
@@ -139,7 +139,7 @@ def test_a_closed_spell_does_not_touch_a_later_one_of_the_same_value():
     assert place.intervals() == [("Oslo", 10, 15), ("Oslo", 100, None)]
 
 
-def test_what_was_told_loosely_is_over_though_it_ended_before_it_was_told():
+def test_a_loosely_told_value_is_over_even_if_it_ended_before_it_was_told():
     told_on_friday, quit_last_week = 100 * DAY_MS, 93 * DAY_MS
     later = told_on_friday + 60_000
     place = Place(said("Oslo", told_on_friday), said("Oslo", later, "ends", valid_to=quit_last_week), now=later)
@@ -153,13 +153,13 @@ def test_what_was_told_loosely_is_over_though_it_ended_before_it_was_told():
     assert again.current() == "Oslo", "it began after that end"
 
 
-def test_an_end_that_was_never_known_to_begin_says_nothing_without_a_value():
+def test_an_end_without_a_value_says_nothing_if_no_beginning_is_known():
     place = Place()
     assert not place.take(said("", 10, "ends"))
     assert place.spells == []
 
 
-def test_a_corrected_value_was_true_at_no_time_but_was_believed():
+def test_a_corrected_value_was_never_true_but_was_believed():
     place = Place(said("Oslo", 10), said("Bergen", 20, "corrects"))
     assert place.intervals() == [("Oslo", 10, 10), ("Bergen", 10, None)]
     assert place.history()[0][3] == "corrected"
@@ -167,14 +167,14 @@ def test_a_corrected_value_was_true_at_no_time_but_was_believed():
     assert [each.data["value"] for each in in_force(place.spells, 15, 1_001)] == ["Bergen"]
 
 
-def test_a_correction_of_a_value_that_is_not_the_current_one_is_an_ordinary_claim():
+def test_correcting_a_value_that_is_not_current_is_an_ordinary_claim():
     place = Place(said("Rome", 10), said("Bergen", 20, "corrects", instead_of="Oslo"))
     assert place.intervals() == [("Rome", 10, 20), ("Bergen", 20, None)]
     named = Place(said("Oslo", 10), said("Bergen", 20, "corrects", instead_of="oslo"))
     assert named.intervals() == [("Oslo", 10, 10), ("Bergen", 10, None)]
 
 
-def test_a_pinned_or_confirmed_value_is_not_replaced_by_what_is_learned():
+def test_a_pinned_or_confirmed_value_is_not_replaced_by_a_learned_one():
     for kind in ("pins", "confirms"):
         place = Place(said("Oslo", 10), told("Oslo", 15, kind, confidence=0.5), said("Rome", 20))
         assert place.current() == "Oslo"
@@ -186,7 +186,7 @@ def test_a_pinned_or_confirmed_value_is_not_replaced_by_what_is_learned():
         assert place.current() == "Bergen", "what is told outright replaces it"
 
 
-def test_an_unpinned_value_is_replaced_as_any_other():
+def test_an_unpinned_value_is_replaced_like_any_other():
     place = Place(said("Oslo", 10), told("Oslo", 12, "pins"), told("Oslo", 14, "unpins"), said("Rome", 20))
     assert place.current() == "Rome"
 
@@ -213,7 +213,7 @@ def test_a_rejected_value_is_not_learned_again_from_the_same_text():
     assert place.current() == "Oslo", "another text may say it"
 
 
-def test_a_rejection_is_remembered_when_other_values_came_since():
+def test_a_rejection_is_remembered_after_other_values_have_come():
     once = said("Oslo", 10)
     place = Place(once, told("Oslo", 20, "denies"), said("Rome", 30))
     place.take(replace(once, at=40, source=Source("m40")))
@@ -221,7 +221,7 @@ def test_a_rejection_is_remembered_when_other_values_came_since():
     assert [each[0] for each in place.history()] == ["Oslo", "Rome"]
 
 
-def test_confidence_in_what_changes_easily_halves_with_its_half_life():
+def test_confidence_in_a_changeable_fact_halves_with_its_half_life():
     place = Place(said("Oslo", 0))
     half_life_ms = CITY.half_life_days * DAY_MS
     assert faded(place.head, 0) == 0.8
@@ -231,7 +231,7 @@ def test_confidence_in_what_changes_easily_halves_with_its_half_life():
     assert faded(steady.head, 100 * half_life_ms) == 0.8
 
 
-def test_a_head_remembers_only_so_much():
+def test_a_head_remembers_a_limited_number_of_marks_and_ends():
     place = Place(*(said(f"City {at}", at, kind) for at in range(200) for kind in ("says", "ends")))
     data = place.head.data
     assert (len(data["applied"]), len(data["ends"])) == (facts.MARKS_KEPT, facts.ENDS_KEPT)
@@ -248,7 +248,7 @@ CONFIDENCES = st.sampled_from([0.3, 0.45, 0.6, 0.9])
 
 @st.composite
 def claims(draw, kinds=KINDS, confidences=SURE):
-    """Claims of messages with times of their own."""
+    """Claims from messages, each with its own time."""
     times = draw(st.lists(st.integers(1, 90), min_size=1, max_size=7, unique=True))
     return [said(draw(CITIES), at, draw(kinds), confidence=draw(confidences)) for at in sorted(times)]
 
@@ -284,7 +284,7 @@ def test_history_never_loses_a_value(both):
 
 
 @given(shuffled(confidences=CONFIDENCES))
-def test_the_same_messages_again_change_nothing(both):
+def test_taking_the_same_messages_again_changes_nothing(both):
     place = Place(*both[1])
     before = place.spells
     assert [place.take(claim) for claim in both[0]] == [False] * len(both[0])
@@ -299,7 +299,7 @@ def test_at_any_time_a_key_has_at_most_one_value(both, as_of):
 
 
 @given(shuffled(confidences=CONFIDENCES))
-def test_what_was_believed_then_can_be_told_at_any_later_time(both):
+def test_what_was_believed_at_a_time_can_be_told_at_any_later_time(both):
     place = Place()
     then: dict[int, list[tuple[str, int | None, int | None]]] = {}
     for claim in both[1]:

@@ -1,4 +1,4 @@
-"""What a filter is sure to find in the text of a record: nothing that is meant may be passed over for its lack."""
+"""The text that every matching record is sure to contain: no match may be skipped for lacking it."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ RECORDS = st.builds(
 
 
 @given(CONDITIONS, RECORDS)
-def test_a_record_that_is_meant_has_every_trace(condition, record):
+def test_a_record_that_matches_has_every_trace(condition, record):
     assert has_traces(payload_of(record), traces_of(condition)) or not condition.holds(record)
 
 
-def test_a_record_of_another_topic_is_passed_over_unread():
+def test_a_record_of_another_topic_is_skipped_unread():
     tea = Record("r", "long_term", Scope(), metadata={"topic": "tea"})
     for condition in (
         On("metadata.topic", "eq", "coffee"),
@@ -61,7 +61,7 @@ def test_a_record_of_another_topic_is_passed_over_unread():
         assert not has_traces(payload_of(tea), traces_of(condition)), condition
 
 
-def test_what_a_record_may_lack_leaves_no_trace():
+def test_what_a_matching_record_may_lack_is_not_a_trace():
     for condition in (
         None,
         On("metadata.topic", "eq", None),

@@ -66,7 +66,7 @@ def test_a_call_and_its_result_stay_one_unit_with_other_messages_between() -> No
     assert pieces(history) == ["c1 u c2 rx ry", "u2"]
 
 
-def test_an_id_that_comes_again_belongs_to_the_nearest_call() -> None:
+def test_a_repeated_call_id_belongs_to_the_nearest_call() -> None:
     history = [call("c1", "x"), result("r1", "x"), message("u"), call("c2", "x"), result("r2", "x")]
     assert pieces(history) == ["c1 r1", "u", "c2 r2"]
 
@@ -98,7 +98,7 @@ def test_the_last_messages_never_begin_with_half_a_tool_call() -> None:
     assert last_messages(WITH_TOOLS, 0) == []
 
 
-def test_a_turn_starts_at_a_message_of_the_user() -> None:
+def test_a_turn_starts_with_a_user_message() -> None:
     history = [message("s", "system"), message("u1"), message("a1", "assistant"), *WITH_TOOLS[1:], message("u2")]
     assert ids(last_turns(history, 1)) == "u2"
     assert ids(last_turns(history, 2)) == "u1 a1 c rx ry a u2"
@@ -173,7 +173,7 @@ def histories(draw: st.DrawFn) -> list[Record]:
 
 
 def acceptable(messages: Sequence[Record]) -> bool:
-    """Whether a provider would take this list: every result has its call before it, every call its results."""
+    """Whether a provider would accept this list: every result follows its call, and every call has its results."""
     for place, record in enumerate(messages):
         made = {entry["id"] for entry in record.data.get("tool_calls", ())}
         answered = {later.data.get("tool_call_id") for later in messages[place + 1 :]}
@@ -205,7 +205,7 @@ def test_every_window_is_in_order_within_its_limit_and_acceptable_to_a_provider(
 
 @settings(max_examples=100, deadline=None)
 @given(histories(), st.integers(0, 60))
-def test_units_and_splits_lose_nothing_and_part_no_unit(history: list[Record], tokens_max: int) -> None:
+def test_units_and_splits_lose_nothing_and_divide_no_unit(history: list[Record], tokens_max: int) -> None:
     whole = units(history)
     assert [record for unit in whole for record in unit] == history
     for split in (split_by_tokens(history, tokens_max, count), split_by_count(history, over=6, keep=3)):
@@ -230,7 +230,7 @@ def no_heading(name: str) -> int:
     return 0
 
 
-def test_each_section_gets_its_share_before_anyone_gets_more() -> None:
+def test_each_section_gets_its_share_before_any_gets_more() -> None:
     packed = pack([section("a", 10, 10, 10), section("b", 10, 10, 10)], 40, no_heading, priority=["a"])
     assert kept_ids(packed) == {"a": ["a0", "a1"], "b": ["b0", "b1"]}
 
@@ -241,7 +241,7 @@ def test_what_is_left_over_goes_to_the_first_in_priority() -> None:
     assert kept_ids(packed) == {"a": ["a0", "a1"], "b": ["b0", "b1", "b2"], "c": []}
 
 
-def test_smaller_items_go_in_behind_one_that_is_too_large() -> None:
+def test_smaller_items_still_go_in_after_one_that_is_too_large() -> None:
     packed = pack([section("a", 5, 90, 4, share=1.0)], 20, no_heading)
     assert kept_ids(packed) == {"a": ["a0", "a2"]}
     assert [(left.id, left.reason) for left in packed.left_out] == [
@@ -305,7 +305,7 @@ def test_packing_keeps_the_budget_and_accounts_for_every_item(
     assert packed == pack(sections, tokens_max, lambda name: heading, priority)
 
 
-def test_an_unbroken_section_has_no_holes() -> None:
+def test_an_unbroken_section_has_no_gaps() -> None:
     items = (Item("newest", "", 5), Item("large", "", 50), Item("oldest", "", 5))
     packed = pack([Section("recent", items, 1.0, unbroken=True)], 20, lambda name: 0)
     assert [item.id for item in packed.kept["recent"]] == ["newest"]

@@ -1,4 +1,4 @@
-"""The decisions of the entity graph with plain values, and the pictures of it."""
+"""The decisions of the entity graph on plain values, and its pictures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SURE = st.floats(0, 1)
 
 
 class Everything(dict):
-    """As if all that is not there had been read."""
+    """As if every missing record had been looked up."""
 
     def __contains__(self, key):
         return True
@@ -31,13 +31,13 @@ def sheet(*records, now=100):
 
 
 @given(SURE, SURE)
-def test_a_second_telling_never_makes_less_sure_and_never_more_than_certain(known, again):
+def test_a_second_telling_never_lowers_confidence_and_never_exceeds_certainty(known, again):
     both = graphs.surer(known, again)
     assert max(known, again) - 1e-4 <= both <= 1
 
 
 @given(st.sampled_from(["person", "city", "place", "thing", "gadget"]), st.sampled_from(["person", "city", "thing"]))
-def test_types_go_together_both_ways(a, b):
+def test_types_go_together_in_both_directions(a, b):
     assert graphs.go_together(a, b) == graphs.go_together(b, a)
     assert graphs.go_together(a, a)
     assert graphs.go_together(a, "thing")
@@ -57,7 +57,7 @@ def test_a_decision_says_what_it_has_to_read_first():
     assert set(caught.value.ids) == {graphs.name_id(ANN, "Ana"), graphs.name_id(ANN, "Ana", "person")}
 
 
-def test_putting_back_what_stands_writes_nothing():
+def test_putting_back_what_is_already_there_writes_nothing():
     page = sheet()
     ana = graphs.tell_entity(page, None, "Ana", "person", (), Telling())
     again = sheet(ana)
@@ -77,19 +77,19 @@ def test_a_relation_rests_on_entities_that_it_does_not_write():
 
 
 @given(st.integers(0, 20), st.integers(0, 20))
-def test_a_relation_holds_from_its_first_millisecond_and_no_longer_in_its_last(start, length):
+def test_a_relation_holds_from_its_start_up_to_but_not_including_its_end(start, length):
     record = Record("r", "relation", ANN, valid_from=start, valid_to=start + length)
     assert [at for at in range(50) if graphs.holds(record, at)] == list(range(start, start + length))
     assert graphs.is_void(record) == (length == 0)
 
 
-def test_what_nobody_knows_the_start_of_has_always_been_so():
+def test_a_relation_without_a_known_start_has_always_held():
     record = Record("r", "relation", ANN, valid_to=10)
     assert graphs.began(record) == EARLIEST
     assert graphs.holds(record, -(10**12)) and not graphs.holds(record, 10)
 
 
-def test_merges_that_go_round_end_somewhere():
+def test_circular_merges_end_somewhere():
     data = {"names": ["x"], "type": "thing"}
     one = Record("1", "entity", ANN, data=data | {"merged_into": "2", "absorbed": ["2"]})
     two = Record("2", "entity", ANN, data=data | {"merged_into": "1", "absorbed": ["1"]})
@@ -114,7 +114,7 @@ def drawn(count=3, name=HOSTILE):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 40])
-def test_a_picture_is_valid_the_same_each_time_and_shows_every_entity(count):
+def test_a_picture_is_valid_stable_and_shows_every_entity(count):
     picture = to_svg(drawn(count))
     root = ElementTree.fromstring(picture)
     assert picture == to_svg(drawn(count))
@@ -134,7 +134,7 @@ def test_names_stay_text_in_a_picture():
     assert to_dot(drawn(2)).count("->") == 3, "what is said of two in one direction is one arrow"
 
 
-def test_nothing_and_too_much_can_be_drawn():
+def test_an_empty_and_an_oversized_graph_can_be_drawn():
     assert ElementTree.fromstring(to_svg(Neighbourhood())) is not None
     assert to_dot(Neighbourhood()).startswith("digraph")
     many = ElementTree.fromstring(to_svg(drawn(DRAWN_MAX + 20, "n")))

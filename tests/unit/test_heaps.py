@@ -1,4 +1,4 @@
-"""How many heaps the threads of a process have, as its own C library tells it."""
+"""How many heaps the threads of a process have, as reported by its own C library."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def counted(*said: str, **environ: str) -> tuple[str, int]:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="heaps of threads are glibc's")
-def test_threads_of_a_server_share_one_heap_unless_somebody_has_said_otherwise():
+def test_server_threads_share_one_heap_unless_the_environment_says_otherwise():
     assert counted("shared") == ("True", 1)
     assert counted("as it is")[1] > 1
     assert counted("shared", MALLOC_ARENA_MAX="3")[0] == "False"
 
 
-def test_where_it_is_not_ours_to_say_nothing_is_done(monkeypatch):
+def test_nothing_is_done_when_the_environment_already_decides(monkeypatch):
     monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
     assert share_one() is False
 
 
-def test_what_is_loaded_when_the_doors_open_is_not_looked_through_again():
+def test_objects_loaded_at_startup_are_not_scanned_by_the_garbage_collector_again():
     done = "settle(); print(gc.get_freeze_count(), len(gc.get_objects()))"
     program = f"import gc; from recollect.server.heaps import settle; {done}"
     frozen, looked_through = map(int, subprocess.check_output([sys.executable, "-c", program], text=True).split())

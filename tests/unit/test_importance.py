@@ -40,7 +40,7 @@ def test_a_text_is_as_strong_as_its_strongest_sentence(text: str, kind: str) -> 
 
 
 @given(st.sampled_from(sorted(CUES)).flatmap(lambda name: st.tuples(st.just(name), _phrases(name))))
-def test_no_phrase_is_missed_because_its_words_were_not_looked_for(said: tuple[str, str]) -> None:
+def test_the_check_for_words_never_misses_a_phrase(said: tuple[str, str]) -> None:
     name, phrase = said
     assert CUES[name].is_in(phrase, set(re.findall(r"\w+", phrase)))
 
@@ -96,7 +96,7 @@ def test_every_weight_has_a_reason() -> None:
     assert all(reason for _, reason in WEIGHTS.values())
 
 
-def test_names_are_words_with_a_capital_that_do_not_begin_a_sentence() -> None:
+def test_names_are_capitalised_words_that_do_not_begin_a_sentence() -> None:
     assert names_in("Yesterday I met Anna's friend. Then we saw Zoë in München on Friday.") == {
         "Anna",
         "Zoë",
@@ -106,7 +106,7 @@ def test_names_are_words_with_a_capital_that_do_not_begin_a_sentence() -> None:
 
 
 @given(st.text(), st.sampled_from([*ROLES, "someone"]), st.integers(-3, 9), st.integers(-3, 3))
-def test_importance_is_always_between_nought_and_one(text: str, role: str, repeated: int, feedback: int) -> None:
+def test_importance_is_always_between_zero_and_one(text: str, role: str, repeated: int, feedback: int) -> None:
     assert 0.0 <= importance(text, role, repeated=repeated, feedback=feedback) <= 1.0
 
 

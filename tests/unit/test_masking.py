@@ -1,4 +1,4 @@
-"""Secrets and personal data are found and masked; what only looks like them stays as it was said."""
+"""Secrets and personal data are found and masked; what only looks like them is left unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recollect.policies.masking import parse_kinds as parsed
 BOTH = parsed("secrets, personal")
 SECRETS = parsed("secrets")
 
-# Keys in pieces: whole ones, though made up, would be taken for real by those who scan repositories for them.
+# Keys in pieces: whole ones, though made up, would be taken for real by secret scanners.
 CHANCE = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6kL9n"
 OPENAI = "sk" + f"-proj-{CHANCE}{CHANCE}"
 ANTHROPIC = "sk" + f"-ant-api03-{CHANCE}-{CHANCE}AA"
@@ -32,7 +32,7 @@ PEM = "-----BEGIN RSA PRIVATE" + f" KEY-----\nMIIEowIBAAKCAQEA{CHANCE}\n{CHANCE}
 PEM_CUT = "-----BEGIN PRIVATE" + f" KEY-----\n{CHANCE}\n{CHANCE}"
 
 FOUND = [
-    # A text with what is found between ⟦ and ⟧, and the kind of it.
+    # A text with the find between ⟦ and ⟧, and its kind.
     (f"use ⟦{OPENAI}⟧ for now", "api_key"),
     (f"export ANTHROPIC_API_KEY=⟦{ANTHROPIC}⟧", "api_key"),
     (f"router: ⟦{ROUTER}⟧.", "api_key"),
@@ -128,7 +128,7 @@ NOT_FOUND = [
     "123-45-0000", "1-800-FLOWERS", "1.2.3.4", "version 10.12.13.14", "section 12.3.4.5", "127.0.0.1", "0.0.0.0",
     "255.255.255.0", "300.200.100.10", "v12.13.14.15", "10.0.19045.3570", "call me on 2024-05-01", "call me at 10:30",
     "my phone is a 15 Pro", "00:1B:44:11:3A:B7", "#ff8800", "discord 417389201937465344", "6 12 18 24 30 36 42 48",
-    # words that speak of secrets
+    # words about secrets
     "I forgot my password", "my password is wrong", "the password is stored in the vault", "password: str",
     "password: Optional[str] = None", "The password is case-sensitive.",
     "two things about the password: length matters",
@@ -151,7 +151,7 @@ NOT_FOUND = [
 
 
 @pytest.mark.parametrize(("marked", "kind"), FOUND)
-def test_what_should_not_be_kept_is_found_and_nothing_beside_it(marked, kind):
+def test_what_should_not_be_kept_is_found_and_nothing_else(marked, kind):
     text = marked.replace("⟦", "").replace("⟧", "")
     start, end = marked.index("⟦"), marked.index("⟧") - 1
     assert find(text, BOTH) == [Secret(kind, (start, end))]
@@ -161,11 +161,11 @@ def test_what_should_not_be_kept_is_found_and_nothing_beside_it(marked, kind):
 
 
 @pytest.mark.parametrize("text", NOT_FOUND)
-def test_what_only_looks_like_it_stays_as_it_was_said(text):
+def test_what_only_looks_sensitive_is_left_unchanged(text):
     assert masked(text, BOTH) == (text, ())
 
 
-def test_the_table_is_large_and_half_of_it_is_not_to_be_found():
+def test_the_table_is_large_and_half_of_it_must_not_be_found():
     assert len(FOUND) + len(NOT_FOUND) >= 120
     assert len(NOT_FOUND) >= len(FOUND)
     assert {kind for _, kind in FOUND} == set(KINDS)
@@ -183,7 +183,7 @@ def test_kinds_are_named_by_group_or_one_by_one():
         parsed("secrets,names")
 
 
-def test_only_the_kinds_that_were_asked_for_are_masked():
+def test_only_the_requested_kinds_are_masked():
     text = "ann@example.com has the password hunter2, that is: password=hunter2"
     assert masked(text, frozenset()) == (text, ())
     assert masked(text, SECRETS)[0].endswith("password=[password]")
@@ -194,13 +194,13 @@ def test_a_find_says_where_it_is_and_never_what_it_is():
     assert "hunter2" not in repr(find("password=hunter2", SECRETS))
 
 
-def test_finds_that_overlap_are_masked_as_one():
+def test_overlapping_finds_are_masked_as_one():
     assert masked(f"password={OPENAI}", BOTH) == ("password=[api key]", ("api_key",))
     assert masked("password: 4111 1111 1111 1111", BOTH) == ("password: [card]", ("card",))
     assert masked("id and secret: " + f"{AWS_ID} {AWS_SECRET}", BOTH)[0] == "id and secret: [api key] [api key]"
 
 
-def test_several_in_one_text_are_all_masked():
+def test_several_finds_in_one_text_are_all_masked():
     text = f"I am ann@example.com, +49 30 901820, card 4111 1111 1111 1111, key {STRIPE}."
     told, kinds = masked(text, BOTH)
     assert told == "I am [email], [phone], card [card], key [api key]."
@@ -227,7 +227,7 @@ def test_every_text_in_a_json_value_is_masked():
     assert masked_value(parts, frozenset()) == (parts, ())
 
 
-def test_what_stands_under_the_name_of_a_secret_goes_whole():
+def test_a_value_under_the_name_of_a_secret_is_masked_whole():
     value = {
         "password": "correct horse",
         "api_key": "abc12345",
@@ -272,7 +272,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=6).map("".join) | st.text())
-def test_masking_twice_is_masking_once(text):
+def test_masking_twice_is_the_same_as_masking_once(text):
     told, _ = masked(text, BOTH)
     assert masked(told, BOTH) == (told, ())
 
@@ -284,20 +284,20 @@ def test_a_text_without_digits_at_signs_and_assignments_hardly_ever_changes(text
 
 
 @given(st.lists(PIECES | st.text(max_size=8), max_size=6).map("".join))
-def test_finds_are_in_order_apart_and_inside_the_text(text):
+def test_finds_are_in_order_disjoint_and_inside_the_text(text):
     ends = [0, *(end for secret in find(text, BOTH) for end in secret.span), len(text)]
     assert ends == sorted(ends)
     assert all(start < end for start, end in (secret.span for secret in find(text, BOTH)))
 
 
 @given(st.integers(0, 10**13), st.sampled_from(["411111", "5105", "378282", "6011"]))
-def test_of_ten_numbers_that_differ_in_the_last_digit_at_most_one_is_a_card(number, issuer):
+def test_of_ten_numbers_that_differ_in_the_last_digit_exactly_one_is_a_card(number, issuer):
     body = (issuer + str(number).zfill(14))[: 14 if issuer == "378282" else 15]
     assert sum(is_card(body + last) for last in "0123456789") == 1
 
 
 @given(st.integers(0, 10**18 - 1), st.integers(1, 9), st.integers(4, 21))
-def test_an_account_number_with_one_wrong_digit_is_none(number, shift, place):
+def test_an_account_number_with_one_wrong_digit_is_not_valid(number, shift, place):
     body = str(number).zfill(18)
     account = next(f"DE{check:02}{body}" for check in range(2, 99) if is_iban(f"DE{check:02}{body}"))
     wrong = str((int(account[place]) + shift) % 10)
@@ -316,7 +316,7 @@ HOSTILE = ["a", "1", "1 ", "1-", "+1", "a@", "a.", "@a.", "password=", "password
 
 
 def best_ms(work, times=3):
-    """The least time of this process alone that a few runs took."""
+    """The shortest of a few runs, counting only the CPU time of this process."""
     fastest = float("inf")
     for _ in range(times):
         begun = time.process_time()
@@ -325,13 +325,13 @@ def best_ms(work, times=3):
     return fastest * 1000
 
 
-def test_looking_through_two_kibibytes_that_have_nothing_takes_under_a_tenth_of_a_millisecond():
+def test_scanning_two_kibibytes_without_a_find_takes_under_a_tenth_of_a_millisecond():
     assert find(PROSE, BOTH) == []
     assert best_ms(lambda: find(PROSE, BOTH), 50) < 0.2, "twice the promise, for a slow machine"
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_time_is_linear_in_the_text_however_it_is_made(piece):
+def test_time_is_linear_in_the_length_of_any_text(piece):
     whole, quarter = (piece * 65_536)[:65_536], (piece * 16_384)[:16_384]
     assert best_ms(lambda: masked(whole, BOTH)) < 8 * best_ms(lambda: masked(quarter, BOTH)) + 10
     assert best_ms(lambda: masked(whole, BOTH)) < 250

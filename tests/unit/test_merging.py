@@ -1,4 +1,4 @@
-"""Which texts say the same, and merging with its undo."""
+"""Which texts say the same, and how merging them is done and undone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def memory(id: str, content: str = "I like tea", **fields: Any) -> Record:
 
 
 @pytest.mark.parametrize("text", ["I like tea", "  i LIKE\n tea!! ", "I like ｔｅａ.", "I like tea…"])
-def test_case_spaces_forms_and_full_stops_do_not_make_a_new_text(text: str) -> None:
+def test_case_spacing_unicode_forms_and_full_stops_do_not_make_a_new_text(text: str) -> None:
     assert normal(text) == "i like tea"
 
 
@@ -99,12 +99,12 @@ def test_texts_that_differ_in_what_they_say_are_never_near_duplicates(a: str, b:
 
 
 @pytest.mark.parametrize("cosine", [0.92, 0.0, -1.0, float("nan")])
-def test_texts_far_apart_in_meaning_are_no_duplicates_whatever_their_words(cosine: float) -> None:
+def test_texts_far_apart_in_meaning_are_not_duplicates_whatever_their_words(cosine: float) -> None:
     assert not near_duplicate("I like tea", "I like tea", cosine)
 
 
 @given(st.text(), st.text())
-def test_saying_the_same_works_both_ways(a: str, b: str) -> None:
+def test_saying_the_same_is_symmetric(a: str, b: str) -> None:
     one, other = Statement.of(a), Statement.of(b)
     assert one.says_the_same(other) == other.says_the_same(one)
     assert near_duplicate(a, a, 1.0)
@@ -123,7 +123,7 @@ def test_the_older_record_survives_with_the_best_of_both() -> None:
     assert ended.content == "I like tea!"
 
 
-def test_a_record_remembers_its_last_merges_and_counts_all() -> None:
+def test_a_record_remembers_its_latest_merges_and_counts_all() -> None:
     record = memory("old", importance=0.1)
     for number in range(MERGES_MAX + 5):
         record, _ = merged(record, memory(f"n{number}", importance=number / 100), similarity=0.95, now=number)
@@ -154,7 +154,7 @@ def test_undoing_a_forgotten_merge_revives_the_newer_record_only() -> None:
     assert (kept, revived) == (record, memory("first"))
 
 
-def test_a_record_that_took_in_another_can_be_taken_in_itself_and_all_be_undone() -> None:
+def test_a_record_that_absorbed_another_can_be_absorbed_and_everything_undone() -> None:
     a, b, c = memory("a", importance=0.1), memory("b", importance=0.5), memory("c", importance=0.9)
     b_with_c, c_ended = merged(b, c, similarity=0.95, now=1)
     a_with_b, b_ended = merged(a, b_with_c, similarity=0.95, now=2)
@@ -164,7 +164,7 @@ def test_a_record_that_took_in_another_can_be_taken_in_itself_and_all_be_undone(
     assert unmerged(a_with_b, alone) == (a, b)
 
 
-def test_strangers_cannot_be_unmerged_and_nothing_merges_into_itself() -> None:
+def test_unrelated_records_cannot_be_unmerged_and_nothing_merges_into_itself() -> None:
     with pytest.raises(ValueError, match="were not merged"):
         unmerged(memory("a"), memory("b"))
     with pytest.raises(ValueError, match="into itself"):
@@ -193,7 +193,7 @@ def memories(draw: st.DrawFn, id: str) -> Record:
 
 @settings(max_examples=200)
 @given(memories("old"), memories("new"), memories("newest"))
-def test_undoing_merges_in_turn_gives_exactly_the_records_as_they_were(a: Record, b: Record, c: Record) -> None:
+def test_undoing_merges_in_turn_restores_exactly_the_original_records(a: Record, b: Record, c: Record) -> None:
     once, b_ended = merged(a, b, similarity=0.95, now=NOW)
     twice, c_ended = merged(once, c, similarity=0.95, now=NOW + 1)
     assert unmerged(twice, c_ended) == (once, c)
@@ -229,7 +229,7 @@ SPOKEN = [
 
 
 def by_its_definition(a: str, b: str) -> bool:
-    """What saying the same means, as plainly as it can be written down."""
+    """Whether two texts say the same, written down as plainly as possible."""
     one, other = Statement.of(a), Statement.of(b)
     ours, theirs = set(one.words), set(other.words)
     both = ours & theirs
@@ -244,9 +244,7 @@ def by_its_definition(a: str, b: str) -> bool:
 
 @given(st.lists(st.lists(st.sampled_from(SPOKEN), max_size=9).map(" ".join), min_size=2, max_size=6), st.data())
 @settings(max_examples=400, deadline=None)
-def test_many_texts_read_once_are_told_apart_as_each_pair_is_by_definition(
-    texts: list[str], data: st.DataObject
-) -> None:
+def test_texts_read_once_compare_as_the_definition_says_for_every_pair(texts: list[str], data: st.DataObject) -> None:
     words = texts[0].split()
     place = data.draw(st.integers(0, len(words)))
     texts = [*texts, " ".join([*words[:place], data.draw(st.sampled_from(SPOKEN)), *words[place:]])]

@@ -28,7 +28,7 @@ def test_a_line_says_what_is_known(key: str, values: list[Noted], line: str) -> 
     assert note(key, values) == line
 
 
-def test_every_key_has_its_words() -> None:
+def test_every_key_has_its_own_wording() -> None:
     for key in KEYS:
         line = note(key, [Noted("x")])
         assert line.endswith("x")
@@ -36,11 +36,11 @@ def test_every_key_has_its_words() -> None:
         assert "_" not in line
 
 
-def test_what_belongs_together_is_one_line() -> None:
+def test_values_that_belong_together_are_on_one_line() -> None:
     assert note("name", [Noted("Ann")], [("nickname", Noted("Annie"))]) == "Name: Ann, called Annie"
     assert note("occupation", [Noted("nurse")], [("employer", Noted("KPMG"))]) == "Occupation: nurse at KPMG"
 
 
-def test_what_the_user_said_of_themselves_is_said_by_another() -> None:
+def test_the_users_own_words_are_put_in_the_third_person() -> None:
     assert third_person("improve my French and treat myself") == "improve their French and treat themselves"
     assert third_person("summer in Munich") == "summer in Munich"

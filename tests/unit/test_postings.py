@@ -1,4 +1,4 @@
-"""Words in rows: whichever way they are kept, they are found and counted as the texts have them."""
+"""Words in rows: however they are kept, they are found and counted as they occur in the texts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def by_the_book(texts: list[str], query: list[str]) -> list[float]:
     asked=LINES,
     rests=st.booleans(),
 )
-def test_rows_are_scored_as_by_the_book_also_those_that_came_after_a_question_or_a_rest(texts, cut, asked, rests):
+def test_rows_score_as_textbook_bm25_even_when_added_after_a_query_or_a_rest(texts, cut, asked, rests):
     words, query = Words(Vocabulary("en")), query_terms(asked)
     words.read(texts[:cut])
     words.scores(query, len(words))
@@ -62,7 +62,7 @@ def test_rows_are_scored_as_by_the_book_also_those_that_came_after_a_question_or
 
 
 @given(st.lists(LINES, max_size=TOGETHER), LINES)
-def test_words_that_another_index_brings_after_a_term_was_asked_for_are_found_by_it(texts, asked):
+def test_words_that_another_index_adds_after_a_query_are_found_by_the_same_term(texts, asked):
     shared, query = Vocabulary("en"), query_terms(asked)
     for text in texts:
         words = Words(shared)
@@ -72,7 +72,7 @@ def test_words_that_another_index_brings_after_a_term_was_asked_for_are_found_by
 
 
 @given(st.lists(LINES, min_size=1, max_size=40))
-def test_a_piece_has_the_same_number_whether_many_are_read_or_one(lines):
+def test_a_piece_has_the_same_number_whether_read_alone_or_with_many(lines):
     one_by_one, many = Vocabulary("en"), Vocabulary("en")
     cut = [piece for line in lines for piece in pieces(line)]
     numbers = many.numbered(cut).tolist()
@@ -89,12 +89,12 @@ def test_a_word_is_looked_for_where_its_stem_begins(word):
 
 
 @given(REGULAR)
-def test_a_stem_is_what_the_stemmer_says_also_where_it_is_not_asked(word):
+def test_a_stem_is_what_the_stemmer_says_even_where_the_stemmer_is_not_asked(word):
     assert stem(word) == snowballstemmer.stemmer("english").stemWord(word)
 
 
 @pytest.mark.parametrize("form", WORD_OF)
-def test_an_irregular_form_is_found_by_its_word_and_finds_it(form):
+def test_an_irregular_form_is_found_by_its_base_word_and_finds_it(form):
     word = WORD_OF[form]
     assert stem(form) == stem(word)
     assert all(score > 0 for score in scored([f"They {form}.", f"Then {word} it."], stem(form)))
@@ -119,7 +119,7 @@ def test_indexes_that_share_a_vocabulary_do_not_share_texts():
     assert scored(["A painting.", "Nothing."], "harbour", vocabulary) == [0, 0]
 
 
-def test_a_text_of_very_many_words_is_stemmed_only_so_far():
+def test_only_part_of_a_text_of_very_many_words_is_stemmed():
     made_up = [f"x{letters(number)}ing" for number in range(STEMMED_MAX + 100)]
     words = Words(Vocabulary("en"))
     words.read([" ".join(made_up)])

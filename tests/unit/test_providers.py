@@ -91,18 +91,18 @@ def embed(embedder, *texts):
 
 
 @pytest.mark.parametrize("text", VARIED)
-def test_word_by_word_gives_the_same_vector_as_the_whole_text(embedder, plainly, text):
+def test_embedding_word_by_word_gives_the_same_vector_as_the_whole_text(embedder, plainly, text):
     for _ in ("words not seen before", "words seen before"):
         assert np.abs(embed(embedder, text)[0] - plainly(text)).max() < 1e-5
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=80).filter(lambda text: text.strip()))
-def test_any_text_gives_the_same_vector_as_the_whole_text(embedder, plainly, text):
+def test_any_text_gives_the_same_vector_word_by_word_as_in_one_piece(embedder, plainly, text):
     assert np.abs(embed(embedder, text)[0] - plainly(text)).max() < 1e-5
 
 
-def test_no_token_reaches_across_the_places_where_words_are_cut():
+def test_no_token_spans_a_place_where_words_are_cut():
     vocabulary = json.loads((HOME / VOCABULARY).read_text())["model"]["vocab"]
     not_from_text = {"<unk>", "<s>", "</s>"} | {f"<0x{byte:02X}>" for byte in range(256)}
     pieces = [token for token in vocabulary if token not in not_from_text]
@@ -110,7 +110,7 @@ def test_no_token_reaches_across_the_places_where_words_are_cut():
     assert [token for token in pieces if _WORDS.findall(token) != [token]] == []
 
 
-def test_rows_are_of_length_one_and_in_the_order_of_the_texts(embedder):
+def test_rows_have_length_one_and_follow_the_order_of_the_texts(embedder):
     texts = [f"{text} {number}" for number in range(20) for text in VARIED]
     rows = embed(embedder, *texts)
     assert rows.shape == (280, 256)
@@ -137,14 +137,14 @@ def test_only_the_beginning_of_a_very_long_text_is_read(embedder):
 @pytest.mark.parametrize(
     "text", ["a" * 1_000_000, "漢字" * 500_000, "👩‍💻" * 300_000, "." * 1_000_000, " " * 1_000_000 + "x"]
 )
-def test_hostile_texts_take_no_time(embedder, text):
+def test_hostile_texts_take_little_time(embedder, text):
     embed(embedder, "warm")
     started = time.process_time()
     embed(embedder, text)
     assert time.process_time() - started < 0.5
 
 
-def test_more_words_than_are_remembered_do_not_change_any_vector(embedder):
+def test_more_words_than_the_cache_holds_change_no_vector(embedder):
     before = embed(embedder, *VARIED)
     words = [f"w{number:x}q" for number in range(WORDS_MAX + 1_000)]
     embed(embedder, *(" ".join(words[start : start + 400]) for start in range(0, len(words), 400)))
@@ -165,7 +165,7 @@ def test_threads_can_share_an_embedder():
     assert all(np.allclose(answer, expected, atol=1e-6) for answer in answers)
 
 
-async def test_others_get_their_turn_during_a_large_batch(embedder):
+async def test_other_tasks_run_during_a_large_batch(embedder):
     turns = 0
 
     async def count_turns():
@@ -266,13 +266,13 @@ async def test_stored_vectors_are_normalised_and_know_their_model(embedder):
 
 @pytest.mark.parametrize("scale", [1e-40, 1e-20, 1.0, 1e20, 3e38])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-async def test_any_length_that_float32_can_hold_becomes_one(kind, scale):
+async def test_any_length_that_float32_can_hold_is_normalised_to_one(kind, scale):
     (vector,) = await embed_checked(Fixed(np.array([[0, scale, 0]], kind)), ["x"])
     assert floats(vector).tolist() == [0, 1, 0]
 
 
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=4))
-def test_no_text_and_no_word_has_a_vector_that_is_no_number(embedder, texts):
+def test_the_vector_of_any_text_or_word_has_length_zero_or_one(embedder, texts):
     with np.errstate(all="raise", under="ignore"):
         stored = asyncio.run(embed_checked(embedder, texts))
         words = embedder.word_vectors(texts)
@@ -280,7 +280,7 @@ def test_no_text_and_no_word_has_a_vector_that_is_no_number(embedder, texts):
     assert all(length == 0 or length == pytest.approx(1, abs=0.01) for length in lengths)
 
 
-async def test_a_row_of_zeros_is_no_vector():
+async def test_a_row_of_zeros_is_not_a_vector():
     none, some = await embed_checked(Fixed(np.array([[0, 0, 0], [3.0, 0, 4.0]])), ["", "x"])
     assert none is None
     assert np.allclose(floats(some), [0.6, 0, 0.8], atol=1e-3)
@@ -320,10 +320,10 @@ async def test_a_failing_embedder_is_an_embedding_error_without_the_text():
     assert "secret" not in str(caught.value)
 
 
-async def test_errors_of_our_own_pass_through():
+async def test_our_own_errors_pass_through():
     with pytest.raises(Unavailable):
         await embed_checked(Fixed(Unavailable()), ["x"])
 
 
-async def test_no_texts_ask_nothing():
+async def test_an_empty_list_of_texts_asks_nothing():
     assert await embed_checked(Fixed(ConnectionError()), []) == []

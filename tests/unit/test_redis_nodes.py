@@ -21,7 +21,7 @@ HALVES = ((0, SLOTS // 2), (SLOTS // 2 + 1, SLOTS))
 
 @dataclass
 class Scripted:
-    """A server that answers from a script, by its address and the command; every other one cannot be reached."""
+    """A server that answers from a script, by address and command; any other server cannot be reached."""
 
     address: tuple[str, int]
     replies: dict[tuple[tuple[str, int], str], Any]
@@ -45,7 +45,7 @@ def cluster(monkeypatch):
 
 
 @pytest.mark.parametrize("unnamed", [b"", None])
-async def test_a_server_without_a_name_is_at_the_host_that_told_of_it(cluster, unnamed):
+async def test_a_server_without_a_name_is_at_the_host_that_reported_it(cluster, unnamed):
     cluster[("two", 7000), "CLUSTER"] = [[*HALVES[0], [unnamed, 7000]], [*HALVES[1], [b"three", 7001]]]
     nodes = Nodes(URL, 0.5)
     await nodes.start()

@@ -8,13 +8,13 @@ from recollect.errors import ValidationError
 from recollect.stores.redis_url import read_url
 
 
-def test_a_url_with_nothing_but_a_host_has_the_usual_port_database_and_prefix():
+def test_a_url_with_only_a_host_gets_the_usual_port_database_and_prefix():
     url = read_url("redis://cache")
     assert (url.addresses, url.database, url.prefix) == ((("cache", 6379),), 0, "recollect")
     assert (url.wait_replicas, url.create, url.accept_emptied, url.tls, url.cluster) == (0, True, False, False, False)
 
 
-def test_a_url_says_where_who_and_how_careful():
+def test_a_url_sets_address_credentials_and_safety_options():
     url = read_url("rediss://me:p%40ss%2F@[::1]:7000/3?prefix=acme&wait=1&wait_ms=250&create=no&ssl_ca_certs=/ca.pem")
     assert (url.addresses, url.database) == ((("::1", 7000),), 3)
     assert (url.username, url.password) == ("me", "p@ss/")
@@ -51,7 +51,7 @@ def test_a_url_never_shows_its_password():
         "redis://:secret@cache?emptied=",
     ],
 )
-def test_what_a_url_cannot_mean_is_refused_without_showing_it(wrong):
+def test_an_invalid_url_is_refused_without_showing_its_password(wrong):
     with pytest.raises(ValidationError) as refusal:
         read_url(wrong)
     assert refusal.value.field == "url"

@@ -52,7 +52,7 @@ def test_old_unimportant_unused_records_are_retired_lowest_first() -> None:
     assert pruned[1].reason == "score 0.11 is below 0.20 and it was not touched for 400 days"
 
 
-def test_use_counts_from_outside_go_before_the_records_own() -> None:
+def test_use_counts_from_outside_take_precedence_over_the_records_own() -> None:
     record = memory("a", 400, importance=0.2)
     assert ids(prune([record], uses={})) == ["a"]
     assert ids(prune([record], uses={"a": 2})) == []
@@ -63,11 +63,11 @@ def test_a_pinned_record_is_never_retired(fields: dict[str, Any]) -> None:
     assert prune([memory("a", 900, importance=0.0, **fields)], keep_max=0) == []
 
 
-def test_what_has_ended_already_is_left_alone() -> None:
+def test_a_record_that_has_already_ended_is_left_alone() -> None:
     assert prune([memory("a", 900, importance=0.0, valid_to=NOW - 1)], keep_max=0) == []
 
 
-def test_above_the_cap_of_a_user_the_lowest_scores_go_however_young() -> None:
+def test_above_a_users_cap_the_lowest_scores_go_however_young() -> None:
     records = [memory(f"ann{number}", 1, importance=number / 10) for number in range(5)]
     records += [memory("bob", 1, user="bob", importance=0.0)]
     pruned = prune(records, keep_max=3)
@@ -90,9 +90,7 @@ def memories(draw: st.DrawFn) -> list[Record]:
 
 
 @given(memories(), st.integers(0, 12))
-def test_pruning_keeps_the_cap_and_the_pinned_and_does_not_depend_on_order(
-    records: list[Record], keep_max: int
-) -> None:
+def test_pruning_keeps_to_the_cap_keeps_the_pinned_and_ignores_order(records: list[Record], keep_max: int) -> None:
     pruned = prune(records, keep_max=keep_max)
     assert pruned == prune(records[::-1], keep_max=keep_max)
     assert not any(is_pinned(entry.record) for entry in pruned)

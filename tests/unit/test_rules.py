@@ -1,4 +1,4 @@
-"""Extraction without a model: what people say of themselves is learned, and what only looks like it is not."""
+"""Extraction without a model: what people say about themselves is learned, and what only looks like it is not."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def fact(text: str, answered: str = "") -> Draft:
     return only
 
 
-# ── How good ─────────────────────────────────────────────────────────────────────────────────────
+# ── Quality ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(("name", "said"), SETS.items())
-def test_what_is_learned_is_right_and_most_of_it_is_learned(name: str, said: list[Utterance]) -> None:
+def test_most_statements_are_learned_and_what_is_learned_is_right(name: str, said: list[Utterance]) -> None:
     total, by_key, faults = measure(said)
     print(f"\n{name}: {len(said)} utterances, {sum(not u.says for u in said)} of them traps\n  {total}")
     print("\n".join(f"  {key:22} {tally}" for key, tally in sorted(by_key.items())))
@@ -51,7 +51,7 @@ def test_the_labelled_sets_are_large_and_half_of_them_are_traps() -> None:
     assert sum(not utterance.says for utterance in EVERY) * 2 >= len(EVERY)
 
 
-def test_what_is_said_is_also_found_in_a_longer_message() -> None:
+def test_a_statement_is_also_found_in_a_longer_message() -> None:
     before = "The weather was terrible all week and the trains were late again. "
     for utterance in EVERY:
         if utterance.answered or "\n" in utterance.text or not utterance.says:
@@ -67,7 +67,7 @@ STATEMENTS = [
     if utterance.says and (statement := utterance.text.rstrip(".! ")).lower().startswith(("i ", "i'm", "my "))
     if not utterance.answered and not set(statement) & set('.!?\n"')
 ]
-"""Single sentences that each say something, to be put where they are not meant."""
+"""Single sentences that each state something, to be placed where they are not meant."""
 
 
 @given(st.sampled_from(STATEMENTS), st.sampled_from(["do you know if {}", "is it true that {}?", "what if {}"]))
@@ -104,21 +104,21 @@ def test_what_is_not_meant_teaches_nothing(statement: str, frame: str) -> None:
 @pytest.mark.parametrize(
     "pasted", ["I'm Dominik, 29, from Brno, and I work at Bosch.", "My name is Rui. I have two cats."]
 )
-def test_a_document_that_is_handed_over_teaches_nothing(opening: str, pasted: str) -> None:
+def test_a_pasted_document_teaches_nothing(opening: str, pasted: str) -> None:
     assert learned(f"{opening}\n\n{pasted}") == []
 
 
 @pytest.mark.parametrize(
     "opening", ["Hi there,", "Some background first.", "Here's a bit about me:", "I have two questions."]
 )
-def test_what_the_user_says_in_a_paragraph_of_its_own_is_learned(opening: str) -> None:
+def test_what_the_user_says_in_a_separate_paragraph_is_learned(opening: str) -> None:
     assert learned(f"{opening}\n\nI'm vegan and I live in Ghent.") == [
         ("diet", False, "vegan"),
         ("city", False, "Ghent"),
     ]
 
 
-def test_a_text_above_the_request_to_work_on_it_teaches_nothing() -> None:
+def test_a_text_above_the_request_about_it_teaches_nothing() -> None:
     assert learned("I am Tom and I live in Perth.\n\nWhat do you think of this bio?") == []
 
 
@@ -132,7 +132,7 @@ def test_a_text_above_the_request_to_work_on_it_teaches_nothing() -> None:
         ("im allergic 2 penicillin", "allergy", "penicillin", "im allergic 2 penicillin"),
     ],
 )
-def test_casual_spelling_is_read_and_the_characters_are_those_that_were_written(text, key, value, said) -> None:
+def test_casual_spelling_is_read_and_the_span_covers_what_was_written(text, key, value, said) -> None:
     draft = next(draft for draft in facts(text) if (draft.key, draft.value) == (key, value))
     assert text[slice(*draft.span)] == said
 
@@ -155,7 +155,7 @@ def test_a_letter_that_may_be_a_name_or_a_number_is_left_alone(text: str) -> Non
         ("I haven't worked at Lidl since March", "employer", "Lidl"),
     ],
 )
-def test_an_end_names_who_or_what_it_is_the_end_of(text: str, key: str, value: str) -> None:
+def test_an_end_names_who_or_what_has_ended(text: str, key: str, value: str) -> None:
     assert learned(text) == [(key, True, value)]
 
 
@@ -164,7 +164,7 @@ def test_a_move_is_dated_against_the_time_of_the_message() -> None:
     assert fact("I've been living in Lisbon for two years").valid_from == AT - 730 * DAY_MS
 
 
-def test_what_is_over_ends_and_says_when() -> None:
+def test_a_statement_that_something_is_over_says_when_it_ended() -> None:
     left = fact("I left Acme in 2022.")
     assert (left.key, left.value, left.ends) == ("employer", "Acme", True)
     assert iso(left.valid_to) == "2022-01-01T00:00:00Z"
@@ -174,15 +174,15 @@ def test_an_end_without_a_name_ends_whatever_it_was() -> None:
     assert (fact("I quit my job yesterday").key, fact("I quit my job yesterday").value) == ("employer", "")
 
 
-def test_an_age_knows_the_day_on_which_it_was_told() -> None:
+def test_an_age_keeps_the_day_it_was_told() -> None:
     assert fact("I'm 29 years old").data == {"as_of": "2024-03-15"}
 
 
-def test_a_pet_knows_what_it_is() -> None:
+def test_a_pet_records_its_kind() -> None:
     assert fact("my dog Rex is asleep").data == {"kind": "dog"}
 
 
-def test_a_correction_names_what_was_never_right() -> None:
+def test_a_correction_names_the_value_that_was_never_right() -> None:
     name = fact("Actually my name is Anna, not Hannah.")
     assert (name.value, name.corrects, name.instead_of) == ("Anna", True, "Hannah")
     assert not fact("I live in Oslo now").corrects
@@ -196,19 +196,19 @@ def test_a_correction_names_what_was_never_right() -> None:
         ("My dog is actually called Max, not Rex.", "pet", "Max", "Rex"),
     ],
 )
-def test_what_is_denied_and_put_right_was_never_so(text: str, key: str, value: str, instead_of: str) -> None:
+def test_a_value_denied_and_corrected_was_never_true(text: str, key: str, value: str, instead_of: str) -> None:
     said = fact(text)
     assert (said.key, said.value, said.corrects, said.instead_of) == (key, value, True, instead_of)
 
 
 @pytest.mark.parametrize("text", ["I don't have lupus.", "I'm not allergic to nuts.", "Don't call me Zed.", "Bo died."])
-def test_what_is_denied_need_never_have_been_so(text: str) -> None:
+def test_a_denied_value_need_never_have_been_true(text: str) -> None:
     denied = fact(text)
     assert denied.ends
     assert denied.valid_from == denied.valid_to == AT
 
 
-def test_a_death_makes_nobody_a_pet() -> None:
+def test_a_death_does_not_make_anybody_a_pet() -> None:
     assert [(d.layer, d.ends) for d in read("Bruno died last week.", AT)] == [("fact", True), ("relation", True)]
 
 
@@ -221,7 +221,7 @@ def test_a_death_makes_nobody_a_pet() -> None:
         ("Your name is Jon, right?", "no, John", "name", "John", "Jon"),
     ],
 )
-def test_a_bare_no_puts_right_what_the_assistant_just_said(told, text, key, value, instead_of) -> None:
+def test_a_bare_no_corrects_what_the_assistant_just_said(told, text, key, value, instead_of) -> None:
     found = fact(text, told)
     assert (found.key, found.value, found.corrects, found.instead_of) == (key, value, True, instead_of)
     assert text[slice(*found.span)].casefold() == value.casefold()
@@ -238,7 +238,7 @@ def test_a_bare_no_puts_right_what_the_assistant_just_said(told, text, key, valu
         ("You live in Bern.", "No, that's my brother"),
     ],
 )
-def test_a_no_to_something_else_puts_nothing_right(told: str, text: str) -> None:
+def test_a_no_to_something_else_corrects_nothing(told: str, text: str) -> None:
     assert facts(text, told) == []
 
 
@@ -267,16 +267,16 @@ def test_a_no_to_something_else_puts_nothing_right(told: str, text: str) -> None
         ("saving up for a house is hard", set()),
     ],
 )  # fmt: skip
-def test_what_people_write_in_chats_is_read(text: str, says: set[tuple[str, str]]) -> None:
+def test_chat_style_messages_are_read(text: str, says: set[tuple[str, str]]) -> None:
     assert {(found.key, found.value) for found in facts(text) if not found.ends} == says
 
 
-def test_who_moves_from_one_place_to_another_has_left_the_first() -> None:
+def test_a_user_who_moves_from_one_place_to_another_has_left_the_first() -> None:
     found = {(each.value, each.ends) for each in facts("we just moved to Tarragona from Zaragoza with the kids")}
     assert found == {("Tarragona", False), ("Zaragoza", True)}
 
 
-def test_where_one_comes_from_is_not_where_one_lives() -> None:
+def test_where_a_user_comes_from_is_not_where_they_live() -> None:
     assert related("I come from Ghana.") == {("", "comes_from", "Ghana")}
 
 
@@ -285,7 +285,7 @@ def test_no_i_meant_is_a_correction_only_after_an_answer() -> None:
     assert learned("No, I meant metric units") == []
 
 
-def test_a_name_misspelt_is_put_right() -> None:
+def test_a_misspelt_name_is_corrected() -> None:
     name = fact("Actually it's Anna, not Ana.")
     assert (name.key, name.value, name.corrects, name.instead_of) == ("name", "Anna", True, "Ana")
     assert facts("It's Anna, not Ana.", "Nice to meet you, Ana!")
@@ -293,7 +293,7 @@ def test_a_name_misspelt_is_put_right() -> None:
     assert not facts("It's Tuesday, not Monday.", "See you on Monday.")
 
 
-def test_a_clause_that_leaves_the_subject_out_says_as_much() -> None:
+def test_a_clause_that_omits_its_subject_is_read_too() -> None:
     said = learned("I moved to Bergen last month and started at Globex as a data engineer.")
     assert {key: value for key, _, value in said} == {
         "city": "Bergen",
@@ -313,7 +313,7 @@ def test_a_clause_that_leaves_the_subject_out_says_as_much() -> None:
         ("I'm not a fan of crowds", "dislikes", "crowds"),
     ],
 )
-def test_a_liking_of_a_kind_of_thing_is_kept(text: str, key: str, value: str) -> None:
+def test_a_liking_for_a_kind_of_thing_is_kept(text: str, key: str, value: str) -> None:
     taste = fact(text)
     assert (taste.key, taste.value, taste.confidence, taste.ends) == (key, value, 0.7, False)
     assert key_of(key).many
@@ -324,12 +324,12 @@ def test_a_liking_of_a_kind_of_thing_is_kept(text: str, key: str, value: str) ->
     ["I love this answer", "I love it", "I'd love to", "I like your idea", "I like that", "I like the second one",
      "I love sushi tonight", "I hate that this happened", "I like warm colors for the logo", "I love how you explain"],
 )  # fmt: skip
-def test_a_liking_of_the_thing_at_hand_is_not(text: str) -> None:
+def test_a_liking_for_the_thing_at_hand_is_not_kept(text: str) -> None:
     assert learned(text) == []
 
 
 def related(text: str) -> set[tuple[str, str, str]]:
-    """Who is what to whom, the user being nobody."""
+    """Who is what to whom; the user's own name is empty."""
     return {(d.subject, d.key, d.value) for d in read(text, AT) if d.layer == "relation"}
 
 
@@ -340,11 +340,11 @@ def test_a_fact_that_names_someone_or_something_relates_the_user_to_it() -> None
     assert drives.data["object_type"] == "product"
 
 
-def test_one_lives_in_the_nearest_place_and_that_lies_in_the_wider() -> None:
+def test_the_user_lives_in_the_nearest_place_and_that_lies_in_the_wider_one() -> None:
     assert related("I live in Portland, Oregon") == {("", "lives_in", "Portland"), ("Portland", "located_in", "Oregon")}
 
 
-def test_what_a_sister_does_is_a_relation_of_hers() -> None:
+def test_what_a_sister_does_is_her_own_relation() -> None:
     assert related("my sister Ana lives in Oslo") == {("", "sister", "Ana"), ("Ana", "lives_in", "Oslo")}
     drafts = read("My sister Ana lives in Oslo.", AT)
     assert [(d.key, d.value) for d in drafts if d.layer == "fact"] == [("sibling", "Ana")]
@@ -362,7 +362,7 @@ def test_a_part_of_a_longer_name_is_not_an_entity() -> None:
     assert [d.value for d in read("I walked to the Austin Film Festival.", AT)] == []
 
 
-# ── Who is read ──────────────────────────────────────────────────────────────────────────────────
+# ── Whose words are read ─────────────────────────────────────────────────────────────────────────
 
 
 def message(role: str, content: str, trust: str = "trusted") -> Record:
@@ -383,7 +383,7 @@ async def test_only_what_a_trusted_user_says_is_a_source() -> None:
     assert rules.name == "rules-1"
 
 
-async def test_an_answer_is_only_to_the_message_just_before() -> None:
+async def test_only_a_reply_to_the_message_just_before_is_an_answer() -> None:
     messages = [message("assistant", "What is your name?"), message("user", "hm"), message("user", "Oslo")]
     assert await Rules().drafts(messages) == []
 
@@ -398,7 +398,7 @@ PIECES = [u.text for u in LABELLED] + list("\"'`>(){}\n\x00 😀İßﬁ") + ["I 
     st.lists(st.sampled_from(PIECES) | st.text(max_size=30), max_size=8).map("".join),
     st.sampled_from(["", "Your name?"]),
 )
-def test_any_text_is_read_and_every_span_lies_in_it(text: str, answered: str) -> None:
+def test_any_text_is_read_and_every_span_lies_within_it(text: str, answered: str) -> None:
     drafts = read(text, AT, answered=answered)
     for draft in drafts:
         first, last = draft.span
@@ -424,14 +424,14 @@ OTHER_WORDS = {
     "format": "never skip don't stop",
     "tone": "casual formal blunt",
 }
-"""What is said, where the value is a settled word for it."""
+"""What may be said instead, by key, where the value is a standard word for it."""
 
 
 def spoken_words(text: str) -> set[str]:
     return set(re.findall(r"[\w+#]+", text.casefold().replace("’", "'").replace("'s", "")))
 
 
-def test_the_characters_say_the_value() -> None:
+def test_the_span_of_a_draft_contains_its_value() -> None:
     for utterance in EVERY:
         for draft in read(utterance.text, AT, answered=utterance.answered):
             said = utterance.text[slice(*draft.span)]
@@ -466,7 +466,7 @@ def test_hostile_text_is_read_quickly(piece: str) -> None:
         assert time.process_time() - began < 0.05
 
 
-def test_a_message_without_the_user_in_it_costs_next_to_nothing() -> None:
+def test_a_message_that_does_not_mention_the_user_costs_next_to_nothing() -> None:
     assert not promising("The committee published the minutes of the meeting that took place in March. " * 5)
 
 
@@ -482,7 +482,7 @@ def test_every_spelling_of_a_key_is_the_same_key() -> None:
 
 
 @given(st.text(max_size=200))
-def test_a_free_key_is_short_and_stays_itself(name: str) -> None:
+def test_a_free_key_is_short_and_stable(name: str) -> None:
     key = key_of(name)
     assert len(key.name) <= 64
     assert key_of(key.name).name == key.name
@@ -518,7 +518,7 @@ def test_the_rules_are_loaded_by_the_first_message():
 @pytest.mark.parametrize(
     "text", ["I love the pool at our hotel.", "I love the bridge in Porto.", "I practice the go to market pitch."]
 )
-def test_a_game_whose_name_is_also_a_thing_is_none_with_its_article(text: str) -> None:
+def test_a_thing_with_an_article_is_not_mistaken_for_a_game_of_the_same_name(text: str) -> None:
     assert facts(text) == []
 
 

@@ -1,4 +1,4 @@
-"""Records of an index: packed or not, they are what they were."""
+"""Records of an index: packed or not, they stay the same."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def shelved():
     return held
 
 
-def test_a_record_is_the_same_after_it_was_packed(shelved):
+def test_a_record_is_the_same_after_packing(shelved):
     shelved.clear()
     assert [shelved[row] for row in shelved] == [*RECORDS]
     assert shelved[0] is shelved[0]
 
 
-def test_what_is_new_lies_as_it_came_until_it_is_packed(shelved):
+def test_a_new_record_is_kept_as_it_came_until_it_is_packed(shelved):
     assert all(shelved[row] is record for row, record in enumerate(RECORDS))
     shelved.clear()
     later = RECORDS[1].with_(content="later")
@@ -42,7 +42,7 @@ def test_what_is_new_lies_as_it_came_until_it_is_packed(shelved):
     assert [shelved[row] for row in shelved] == [RECORDS[0], later, *RECORDS[2:]]
 
 
-def test_what_is_unpacked_counts_while_it_is(shelved):
+def test_unpacked_records_count_while_they_are_unpacked(shelved):
     new = shelved.nbytes
     shelved.put([0], [RECORDS[0]], [False])
     assert shelved.nbytes == new
@@ -55,7 +55,7 @@ def test_what_is_unpacked_counts_while_it_is(shelved):
     assert shelved.nbytes == packed
 
 
-def test_where_many_were_unpacked_those_that_lie_packed_too_are_let_go(shelved, monkeypatch):
+def test_when_many_are_unpacked_those_with_a_packed_copy_are_dropped(shelved, monkeypatch):
     monkeypatch.setattr(shelf, "UNPACKED_MAX", len(RECORDS) - 2)
     shelved.trim()
     assert shelved.unpacked == len(RECORDS), "what is new lies nowhere else"
@@ -69,7 +69,7 @@ def test_where_many_were_unpacked_those_that_lie_packed_too_are_let_go(shelved, 
     assert shelved.nbytes == packed
 
 
-def test_a_vector_that_the_matrix_has_is_not_held_twice(shelved):
+def test_a_vector_in_the_matrix_is_not_held_twice(shelved):
     shelved.clear()
     before = shelved.nbytes
     shelved.put([4], [RECORDS[4]], [False])

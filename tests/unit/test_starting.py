@@ -38,7 +38,7 @@ HEAVIER_THAN_HELP = (
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["serch", "tea"]])
-def test_a_list_of_the_commands_loads_none_of_them(words: list[str]) -> None:
+def test_listing_the_commands_loads_none_of_them(words: list[str]) -> None:
     program = (
         f"import sys; sys.argv = ['recollect', *{words}]; from recollect.__main__ import main\n"
         "try: main()\n"
@@ -48,7 +48,7 @@ def test_a_list_of_the_commands_loads_none_of_them(words: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "loaded:"
 
 
-def test_a_pattern_is_compiled_when_it_is_first_used_and_is_then_like_any_other() -> None:
+def test_a_pattern_is_compiled_on_first_use_and_then_works_like_any_other() -> None:
     broken = pattern_of("(")
     word = pattern_of("[a-z]+")
     assert [word.findall("one two"), word.findall("three")] == [["one", "two"], ["three"]]
@@ -74,7 +74,7 @@ except SystemExit:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted as Linux tells them")
-def test_a_command_computes_with_one_thread_unless_somebody_has_said_otherwise() -> None:
+def test_a_command_computes_with_one_thread_unless_the_environment_says_otherwise() -> None:
     plain = {name: value for name, value in os.environ.items() if name not in THREADS}
 
     def threads(**more: str) -> int:

@@ -1,4 +1,4 @@
-"""Extractive summaries: what they keep, and what they promise whatever is said."""
+"""Extractive summaries: what they keep, and what they promise for any input."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_summary_reads_like_notes() -> None:
     )
 
 
-def test_each_point_names_its_message_its_voice_and_its_time() -> None:
+def test_each_point_names_its_message_role_and_time() -> None:
     (point,) = [point for point in summed(*TRIP).points if point.role == "assistant"]
     assert (point.message_id, point.text, point.at) == ("4", "I'll book the hotel on Friday.", 7)
 
@@ -72,12 +72,12 @@ def test_names_decisions_and_preferences_survive_many_folds_of_chatter() -> None
     assert "recipe number 19" in summary.text
 
 
-def test_what_is_said_twice_is_kept_once() -> None:
+def test_a_repeated_statement_is_kept_once() -> None:
     summary = summed(said("1", "user", "I like green tea."), said("2", "user", "Well, I really like green tea!"))
     assert [point.message_id for point in summary.points] == ["1"]
 
 
-def test_what_contradicts_is_kept_beside_it() -> None:
+def test_a_contradiction_is_kept_beside_the_first_statement() -> None:
     summary = summed(said("1", "user", "I like green tea."), said("2", "user", "I don't like green tea."))
     assert len(summary.points) == 2
 
@@ -103,7 +103,7 @@ def test_code_tables_and_keys_are_left_out_and_lists_are_read() -> None:
     ]
 
 
-def test_a_very_long_sentence_becomes_clauses() -> None:
+def test_a_very_long_sentence_is_split_into_clauses() -> None:
     clauses = [clause for clause, _ in sentences("I like tea with milk, " * 40)]
     assert len(clauses) > 2 and all(len(clause) <= 280 and clause.endswith(",") for clause in clauses)
 
@@ -159,7 +159,7 @@ def test_folding_stays_within_its_tokens_and_invents_nothing(a: list[Record], b:
     assert order == sorted(order)
 
 
-def test_the_budget_holds_for_a_counter_that_does_not_add_up() -> None:
+def test_the_budget_holds_even_for_a_counter_that_does_not_add_up() -> None:
     def uneven(text: str) -> int:
         return len(text.split()) ** 2
 

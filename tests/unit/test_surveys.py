@@ -1,4 +1,4 @@
-"""Counting a whole store: for everyone who asks while it is quick, and seldom where it is not."""
+"""Counting a whole store: for every caller while it is quick, and seldom when it is not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recollect.stores.contract import Survey
 
 
 class Counter:
-    """A store whose counts take as long as it is told, by a clock of its own."""
+    """A store whose counts take as long as it is told, on its own clock."""
 
     def __init__(self, took_s=0.0):
         self.now, self.took_s, self.counts = 1_000.0, took_s, 0
@@ -32,20 +32,20 @@ class Counter:
         return Survey(number, {}, 0, 0, None)
 
     async def asked(self):
-        """What somebody is told, after whatever was begun for it has had its turn."""
+        """The count a caller gets, once anything it started in the background has run."""
         told = (await self.surveys.latest()).partitions
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         return told
 
 
-async def test_a_count_that_is_quick_is_made_for_everyone_who_asks():
+async def test_a_quick_count_is_made_for_every_caller():
     store = Counter(took_s=0.05)
     assert [await store.asked() for _ in range(3)] == [1, 2, 3]
     assert store.surveys.age_s == 0
 
 
-async def test_one_that_takes_long_is_made_again_when_it_has_rested():
+async def test_a_slow_count_is_repeated_only_after_a_rest():
     store = Counter(took_s=2.0)
     assert [await store.asked() for _ in range(3)] == [1, 1, 1] and store.counts == 1
     store.now += RESTS * 2.0 - 1
@@ -56,7 +56,7 @@ async def test_one_that_takes_long_is_made_again_when_it_has_rested():
     assert (await store.asked(), store.counts) == (2, 2)
 
 
-async def test_one_that_has_become_quick_is_for_everyone_again():
+async def test_a_count_that_has_become_quick_is_made_for_every_caller_again():
     store = Counter(took_s=2.0)
     await store.asked()
     store.now, store.took_s = store.now + 1_000, 0.0
@@ -64,7 +64,7 @@ async def test_one_that_has_become_quick_is_for_everyone_again():
     assert [await store.asked() for _ in range(2)] == [3, 4]
 
 
-async def test_who_goes_away_does_not_break_it_off_and_who_comes_meanwhile_shares_it():
+async def test_a_caller_that_leaves_does_not_stop_a_count_and_others_share_it():
     store = Counter(took_s=20.0)
     store.may_end.clear()
     impatient = asyncio.ensure_future(store.surveys.latest())
@@ -76,7 +76,7 @@ async def test_who_goes_away_does_not_break_it_off_and_who_comes_meanwhile_share
     assert ((await patient).partitions, store.counts) == (1, 1)
 
 
-async def test_a_failure_is_told_to_who_asks_and_hides_behind_no_older_count():
+async def test_a_failure_is_reported_to_callers_and_not_hidden_by_an_older_count():
     store = Counter(took_s=2.0)
     await store.asked()
     store.now, store.failure = store.now + 1_000, Unavailable("away")
@@ -87,7 +87,7 @@ async def test_a_failure_is_told_to_who_asks_and_hides_behind_no_older_count():
     assert await store.asked() == 4
 
 
-async def test_a_close_breaks_off_what_is_on_its_way_without_a_word(caplog):
+async def test_closing_cancels_a_running_count_silently(caplog):
     store = Counter()
     store.may_end.clear()
     asked = asyncio.ensure_future(store.surveys.latest())

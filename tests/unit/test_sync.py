@@ -28,7 +28,7 @@ def _generator():
     return module
 
 
-def test_sync_is_what_the_generator_writes():
+def test_the_sync_module_is_what_the_generator_writes():
     assert _generator().is_current(), "run: python tools/generate_sync.py"
 
 
@@ -87,14 +87,14 @@ def test_a_memory_whose_store_fails_to_close_leaves_no_thread_behind(monkeypatch
         memory.user("ann").search_memory("anything")
 
 
-def test_who_calls_the_class_is_told_to_open_it():
+def test_calling_the_class_says_to_open_it():
     with pytest.raises(ValidationError, match=r"with Memory\.open"):
         Memory()
     with pytest.raises(ValidationError, match=r"with Memory\.open"):
         Memory("memory://")
 
 
-async def test_async_with_names_the_memory_for_code_with_await():
+async def test_async_with_names_the_memory_for_async_code():
     with pytest.raises(ValidationError, match="from recollect import Memory"):
         async with Memory.open("memory://"):
             pass

@@ -112,7 +112,7 @@ def test_the_estimate_for_english_is_at_most_a_third_too_high(exact):
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_the_estimate_is_of_use_in_every_script(kind):
+def test_the_estimate_is_useful_in_every_script(kind):
     assert estimate(TEXTS[kind]) <= 1.6 * CL100K.count(TEXTS[kind])
 
 
@@ -122,7 +122,7 @@ def test_every_text_has_an_estimate(text):
     assert estimate(text) <= 4 * len(text) + 1
 
 
-def test_nothing_has_no_tokens():
+def test_an_empty_text_has_no_tokens():
     assert estimate("") == 0
 
 
@@ -138,12 +138,12 @@ def test_hostile_texts_take_little_time(text):
     ["gpt-4o", "gpt-4o-mini-2024-07-18", "gpt-4.1-nano", "gpt-5", "GPT-5.1", "o1", "o3-mini", "o4-mini", "gpt-oss-20b",
      "chatgpt-4o-latest", "openai/gpt-4o", "ft:gpt-4o-mini:acme"],
 )  # fmt: skip
-def test_newer_models_of_openai_are_counted_with_their_vocabulary(model):
+def test_newer_openai_models_are_counted_with_their_vocabulary(model):
     assert counter(model)(CHINESE) == O200K.count(CHINESE)
 
 
 @pytest.mark.parametrize("model", ["gpt-4", "gpt-4-turbo", "gpt-4-0613", "gpt-3.5-turbo", "gpt-35-turbo-16k"])
-def test_older_models_of_openai_are_counted_with_theirs(model):
+def test_older_openai_models_are_counted_with_theirs(model):
     assert counter(model)(CHINESE) == CL100K.count(CHINESE)
 
 
@@ -152,11 +152,11 @@ def test_other_models_are_estimated(model):
     assert counter(model) is estimate
 
 
-def test_the_same_counter_is_given_again():
+def test_models_with_the_same_vocabulary_share_a_counter():
     assert counter("gpt-4o") is counter("gpt-5")
 
 
-def test_a_message_costs_its_role_and_its_ends_too():
+def test_a_message_also_costs_its_role_and_its_overhead():
     assert message_tokens(len, "user", "hello") == MESSAGE_OVERHEAD + 4 + 5
 
 

@@ -1,4 +1,4 @@
-"""What was learned without some of those who said it: as if they had never been heard."""
+"""What was learned, without some of the messages that said it: as if they had never been heard."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Place:
         return found[0].data["value"] if found else None
 
     def intervals(self):
-        """What held from when to when; what was never so is left out."""
+        """Each value with when it held, leaving out those that never held."""
         known = believed(self.spells, NOW)
         return [(s.data["value"], s.valid_from, s.valid_to) for s in known if s.valid_from != s.valid_to]
 
@@ -76,7 +76,7 @@ def by(*ids):
     return lambda telling: telling.message in ids
 
 
-def test_a_value_that_nobody_else_said_is_gone_and_the_one_before_holds_again():
+def test_a_value_that_no_other_message_said_is_gone_and_the_previous_one_holds_again():
     place = Place(said("Rome", 10), said("Oslo", 20)).forget("m20")
     assert place.intervals() == [("Rome", 10, None)]
     assert place.head.content == "city: Rome"
@@ -84,7 +84,7 @@ def test_a_value_that_nobody_else_said_is_gone_and_the_one_before_holds_again():
     assert place.forget("m10").spells == []
 
 
-def test_what_another_message_said_too_stays_with_that_message_as_its_source():
+def test_what_another_message_also_said_stays_with_that_message_as_its_source():
     place = Place(said("Oslo", 10), said("Oslo", 20)).forget("m10")
     assert place.intervals() == [("Oslo", 20, None)]
     assert place.head.source == Source("m20", "s", None, "user", "rules-1")
@@ -92,12 +92,12 @@ def test_what_another_message_said_too_stays_with_that_message_as_its_source():
     assert "m10" not in str(place.head.data)
 
 
-def test_what_somebody_told_outright_stays():
+def test_a_value_told_outright_stays():
     place = Place(said("Oslo", 10), told("Oslo", 20)).forget("m10")
     assert (place.current(), place.head.source) == ("Oslo", None)
 
 
-def test_an_end_that_a_forgotten_message_told_is_forgotten():
+def test_an_end_told_by_a_forgotten_message_is_forgotten():
     assert Place(said("Oslo", 10), said("Oslo", 20, "ends")).forget("m20").intervals() == [("Oslo", 10, None)]
     assert Place(said("Oslo", 10), told("Oslo", 20, "ends")).forget("m20").intervals() == [("Oslo", 10, 20)]
 
@@ -108,7 +108,7 @@ def test_an_end_that_changed_nothing_is_forgotten_too():
     assert "m20" not in str(place.forget("m20").head.data)
 
 
-def test_a_correction_that_is_forgotten_lets_the_value_before_stand():
+def test_forgetting_a_correction_restores_the_value_before_it():
     place = Place(said("Oslo", 10), said("Rome", 20, "corrects", instead_of="Oslo")).forget("m20")
     assert place.intervals() == [("Oslo", 10, None)]
     assert place.head.data["status"] == "learned"
@@ -116,12 +116,12 @@ def test_a_correction_that_is_forgotten_lets_the_value_before_stand():
     assert place.head.data["seen"] == 2
 
 
-def test_a_spell_that_was_split_ends_where_it_would_have():
+def test_a_split_spell_ends_where_it_would_have_without_the_forgotten_message():
     place = Place(said("Oslo", 10), said("Oslo", 30), said("Rome", 20))
     assert place.forget("m30").intervals() == [("Oslo", 10, 20), ("Rome", 20, None)]
 
 
-def test_what_is_undone_stays_in_the_history_and_is_not_learned_again_from_the_same_message():
+def test_an_undone_value_stays_in_history_and_is_not_learned_again_from_the_same_message():
     place = Place(said("Rome", 10), said("Oslo", 20)).undo("m20")
     assert place.intervals() == [("Rome", 10, None)]
     (kept,) = [spell for spell in place.spells if spell.data["value"] == "Oslo"]
@@ -132,7 +132,7 @@ def test_what_is_undone_stays_in_the_history_and_is_not_learned_again_from_the_s
     assert place.current() == "Oslo", "another message may say it, in the same words as well"
 
 
-def test_what_was_said_last_of_an_earlier_time_takes_no_place_when_an_undo_is_taken_back():
+def test_reverting_an_undo_does_not_make_a_claim_about_earlier_times_current():
     place = Place(said("Rome", 10, valid_from=8), said("Oslo", 20, valid_from=2))
     before = place.intervals()
     assert before == [("Oslo", 2, 8), ("Rome", 8, None)]
@@ -142,7 +142,7 @@ def test_what_was_said_last_of_an_earlier_time_takes_no_place_when_an_undo_is_ta
     assert place.undo("m30").current() == "Rome"
 
 
-def test_an_undo_that_is_taken_back_leaves_what_was_said_since():
+def test_reverting_an_undo_keeps_what_was_said_since():
     place = Place(said("Rome", 10), said("Oslo", 20)).undo("m20")
     place.take(said("Paris", 30))
     assert place.redo().intervals() == [("Rome", 10, 20), ("Oslo", 20, 30), ("Paris", 30, None)]
@@ -162,7 +162,7 @@ CITIES = st.sampled_from(["Oslo", "Rome", "Paris"])
 
 @st.composite
 def heard(draw, kinds=("says",)):
-    """Claims in the order in which they arrive, and the ids of some of their messages."""
+    """Claims in order of arrival, and the ids of some of their messages."""
     times = draw(st.lists(st.integers(1, 90), min_size=1, max_size=7, unique=True))
     claims = [said(draw(CITIES), at, draw(st.sampled_from(kinds))) for at in times]
     gone = draw(st.sets(st.sampled_from([claim.by for claim in claims])))
@@ -190,7 +190,7 @@ def test_nothing_of_a_forgotten_message_is_left_whatever_it_said(both):
 
 
 @given(heard(("says", "says", "ends")))
-def test_what_is_left_can_be_read_at_any_time_and_go_on(both):
+def test_what_is_left_can_be_read_at_any_time_and_added_to(both):
     claims, gone = both
     place = Place(*claims).forget(*gone)
     for at in range(0, 100, 7):
@@ -200,7 +200,7 @@ def test_what_is_left_can_be_read_at_any_time_and_go_on(both):
 
 
 @given(heard(("says", "says", "ends", "corrects")))
-def test_an_undo_gives_the_value_that_forgetting_would_and_twice_is_once(both):
+def test_an_undo_gives_the_value_that_forgetting_would_and_is_idempotent(both):
     claims, gone = both
     undone = Place(*claims).undo(*gone)
     assert undone.current() == Place(*claims).forget(*gone).current()
@@ -209,7 +209,7 @@ def test_an_undo_gives_the_value_that_forgetting_would_and_twice_is_once(both):
 
 
 @given(heard(("says", "says", "ends", "corrects")))
-def test_an_undo_that_is_taken_back_leaves_what_there_was(both):
+def test_reverting_an_undo_restores_what_there_was(both):
     claims, gone = both
     place = Place(*claims)
     before = place.intervals()
@@ -217,7 +217,7 @@ def test_an_undo_that_is_taken_back_leaves_what_there_was(both):
 
 
 @pytest.mark.parametrize("ids", [("m1",), ()])
-def test_what_never_spoke_changes_nothing(ids):
+def test_removing_messages_that_said_nothing_changes_nothing(ids):
     place = Place(said("Rome", 10), said("Oslo", 20))
     left = without(place.head, place.past, by(*ids), NOW)
     assert left.head is place.head
@@ -230,14 +230,14 @@ ANN = Scope(user="ann")
 
 
 class Everything:
-    """All ids have been asked for: what is not known is not there."""
+    """As if every id had been looked up: what is not known does not exist."""
 
     def __contains__(self, id):
         return True
 
 
 def graph_of(told):
-    """The graph of what messages told, in the order in which they did: (message, subject, relation, object)."""
+    """The graph of what messages told, in the order given: (message, subject, relation, object)."""
     known = {}
     for at, (message, subject, relation, object) in enumerate(told, start=1):
         sheet = graphs.Sheet(ANN, known, Everything(), at * 10)
@@ -284,7 +284,7 @@ def test_a_graph_forgets_what_only_forgotten_messages_told(told, gone):
 
 
 @given(GRAPHS, st.sets(st.sampled_from([f"m{n}" for n in range(6)])))
-def test_an_undo_in_a_graph_can_be_taken_back(told, gone):
+def test_an_undo_in_a_graph_can_be_reverted(told, gone):
     known = graph_of(told)
     undone = changed(known, graph_without(list(known.values()), by(*gone), UNDO))
     forgotten = changed(known, graph_without(list(known.values()), by(*gone)))
@@ -314,6 +314,6 @@ def test_a_learning_stays_while_one_of_its_messages_does(messages, gone):
     assert learning_again(undone, "u1") == known
 
 
-def test_a_learning_that_somebody_told_outright_stays():
+def test_a_learning_told_outright_stays():
     assert learning_without(learning("a", seen=2), by("a")).source is None
     assert learning_without(learning("a", seen=1), by("a")) is None

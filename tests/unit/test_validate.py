@@ -37,7 +37,7 @@ class Colour(enum.StrEnum):
 
 
 def shown(value: object) -> str | None:
-    """The name of a test: short, however long the value is."""
+    """A test id that is short however long the value is."""
     return ascii(value)[:40] if isinstance(value, (str, bytes)) else None
 
 
@@ -202,7 +202,7 @@ def test_metadata_is_an_object(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, float("1e400")])
-def test_numbers_that_json_has_not_are_refused_by_path(value: float) -> None:
+def test_numbers_that_json_lacks_are_refused_by_path(value: float) -> None:
     assert refusal(validate.metadata, {"a": {"b": [1, value]}}).field == "metadata.a.b[1]"
 
 
@@ -273,13 +273,13 @@ def test_the_reserved_names_cover_the_owner_and_the_identity() -> None:
 @pytest.mark.parametrize(
     "value", [datetime.now(UTC), date(2026, 1, 1), {1, 2}, b"x", Decimal("1"), object(), 1j, range(3), iter([1])]
 )
-def test_what_json_has_not_is_refused_by_path(value: object) -> None:
+def test_types_that_json_lacks_are_refused_by_path(value: object) -> None:
     error = refusal(validate.metadata, {"a": {"b": [{"c": value}]}})
     assert error.field == "metadata.a.b[0].c"
     assert type(value).__name__ in error.message
 
 
-def test_what_contains_itself_is_refused() -> None:
+def test_a_value_that_contains_itself_is_refused() -> None:
     circle: dict[str, Any] = {}
     circle["self"] = circle
     wide: dict[str, Any] = {}
@@ -396,7 +396,7 @@ def test_json_text_that_is_fine_is_read() -> None:
 
 
 @pytest.mark.parametrize("depth", [65, 1000, 100_000, 500_000])
-def test_deep_json_text_is_refused_without_falling_over(depth: int) -> None:
+def test_deep_json_text_is_refused_without_crashing(depth: int) -> None:
     for raw in ("[" * depth + "]" * depth, "[" * depth, '{"a":' * min(depth, 170_000)):
         assert type(refusal(validate.json_text, raw, "body")) is ValidationError
     assert validate.json_text("[" * 64 + "]" * 64, "body") == nested(64)
@@ -418,7 +418,7 @@ def test_an_error_in_json_text_says_where_but_not_what() -> None:
 # ── Messages ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_four_roles_and_no_other() -> None:
+def test_there_are_four_roles_and_no_others() -> None:
     assert [validate.role(each) for each in ("system", "user", "assistant", "tool")] == list(validate.ROLES)
     for value in ("User", "developer", "", None, 1, ["user"], {"role": "user"}):
         assert refusal(validate.role, value).field == "role"
@@ -477,7 +477,7 @@ def test_parts_are_kept_exactly_and_their_text_can_be_searched() -> None:
         ([{"type": "text", "text": "x", "__proto__": 1}], "content[0]"),
     ],
 )
-def test_a_part_that_is_not_one_of_ours_is_refused_by_place(parts: list[Any], field: str) -> None:
+def test_an_invalid_part_is_refused_by_its_place(parts: list[Any], field: str) -> None:
     assert refusal(validate.content, parts).field == field
 
 
@@ -532,7 +532,7 @@ def test_a_batch_is_a_list_of_1_to_90_items() -> None:
         assert refusal(validate.batch, value).field == "items"
 
 
-def test_of_several_items_the_one_that_is_wrong_is_named_and_a_single_one_need_not_be() -> None:
+def test_the_wrong_item_of_several_is_named_by_its_place_and_a_single_one_is_not() -> None:
     assert validate.each(["a", "b"], validate.text) == ["a", "b"]
     assert refusal(validate.each, ["a", ""], validate.text, "facts").field == "facts.1.content"
     assert refusal(validate.each, [""], validate.text, "facts").field == "content"
@@ -554,7 +554,7 @@ def test_only_public_layers_can_be_named() -> None:
         assert refusal(validate.layer, value).field == "layer"
 
 
-def test_layers_are_one_or_several_and_no_choice_is_all_of_them() -> None:
+def test_layers_are_one_or_several_and_no_choice_means_all_of_them() -> None:
     assert validate.layers(None) == ()
     assert validate.layers("fact") == ("fact",)
     assert validate.layers(["fact", "episodic", "fact"]) == ("fact", "episodic")
@@ -562,7 +562,7 @@ def test_layers_are_one_or_several_and_no_choice_is_all_of_them() -> None:
         assert refusal(validate.layers, value).field == "layers"
 
 
-def test_a_choice_is_spelled_exactly_so_and_the_error_lists_the_options() -> None:
+def test_a_choice_must_match_exactly_and_the_error_lists_the_options() -> None:
     assert validate.choice("best", ("fast", "best"), "quality") == "best"
     for value in ("Best", "bes", "", None, 1, ["best"]):
         assert "fast, best" in refusal(validate.choice, value, ("fast", "best"), "quality").message
@@ -587,7 +587,7 @@ def test_a_time_in_any_accepted_form_is_the_same_instant(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", ["2026-03-01T00:00:00", "2026-03-01 10:00", datetime(2026, 3, 1), datetime.min])
-def test_a_time_without_a_zone_is_refused_and_told_to_add_one(value: object) -> None:
+def test_a_time_without_a_zone_is_refused_with_advice_to_add_one(value: object) -> None:
     error = refusal(validate.moment, value, "created_at")
     assert error.field == "created_at" and "timezone" in error.message
 
@@ -602,7 +602,7 @@ def test_a_time_without_a_zone_is_refused_and_told_to_add_one(value: object) -> 
     ],
     ids=shown,
 )  # fmt: skip
-def test_what_is_no_time_is_refused(value: object) -> None:
+def test_an_invalid_time_is_refused(value: object) -> None:
     assert refusal(validate.moment, value, "created_at").field == "created_at"
 
 
@@ -610,7 +610,7 @@ def test_no_time_stays_none() -> None:
     assert validate.moment(None, "created_at") is None
 
 
-def test_the_years_1_to_9999_can_be_told_and_shown() -> None:
+def test_the_years_1_to_9999_are_accepted_and_shown() -> None:
     assert validate.moment("0001-01-01", "t") == LIMITS.moment_min_ms
     assert validate.moment("9999-12-31T23:59:59.999Z", "t") == LIMITS.moment_max_ms
     assert validate.moment(datetime.max.replace(tzinfo=UTC), "t") == LIMITS.moment_max_ms
@@ -648,7 +648,7 @@ def test_no_filter_is_none() -> None:
     assert validate.where(None) is None
 
 
-def test_every_field_of_the_grammar_can_be_asked_for() -> None:
+def test_every_field_of_the_grammar_can_be_filtered_on() -> None:
     values: dict[str, Any] = {"layer": "fact", "role": "user", "trust": "trusted", "importance": 0.5, "confidence": 1}
     for field in filters.FIELDS:
         value = FIRST_OF_MARCH if field in filters.TIME_FIELDS else values.get(field, "x")
@@ -675,7 +675,7 @@ def test_and_or_and_not_mean_what_they_say() -> None:
     assert isinstance(validate.where({"or": [work, home]}), filters.Either)
 
 
-def test_time_fields_take_what_times_may_be() -> None:
+def test_time_fields_accept_the_same_forms_as_times() -> None:
     march = {"created_at": {"gte": "2026-03-01", "lt": datetime(2026, 4, 1, tzinfo=UTC)}}
     assert found(march, created_at=FIRST_OF_MARCH)
     assert not found(march, created_at=FIRST_OF_MARCH - 1)
@@ -724,7 +724,7 @@ def test_labels_compare_by_value_and_kind() -> None:
         {"metadata.a": {"gt": 1, "lt": "b"}}, {"metadata.a": datetime.now(UTC)},
     ],
 )  # fmt: skip
-def test_a_filter_outside_the_grammar_is_an_error_never_ignored(where: Any) -> None:
+def test_a_filter_outside_the_grammar_is_an_error_and_never_ignored(where: Any) -> None:
     error = refusal(validate.where, where)
     assert error.field is not None and error.field.startswith("where")
     assert len(str(error)) < 400
@@ -744,7 +744,7 @@ def test_a_range_that_starts_after_it_ends_is_an_error(where: Any) -> None:
     assert "start after it ends" in refusal(validate.where, where).message
 
 
-def test_a_filter_has_a_depth_and_a_number_of_tests() -> None:
+def test_a_filter_is_limited_in_depth_and_number_of_tests() -> None:
     where: dict[str, Any] = {"layer": "fact"}
     for _ in range(7):
         where = {"not": where}
@@ -797,7 +797,7 @@ def test_no_error_repeats_what_was_sent(call: Any) -> None:
     assert SECRET not in f"{error!s} {error!r} {error.args} {vars(error)}"
 
 
-def test_an_unknown_key_of_a_filter_is_named_with_what_was_perhaps_meant() -> None:
+def test_an_unknown_filter_key_is_named_with_what_was_probably_meant() -> None:
     assert "unknown key topic; for a label of your own use metadata.topic" in str(refusal(validate.where, {"topic": 1}))
     assert "unknown key 'a\\u202eb c'" in str(refusal(validate.where, {"a\u202eb c": 1}))
     assert "metadata.user" not in str(refusal(validate.where, {"user": "ann"}))
@@ -817,7 +817,7 @@ def test_an_unknown_key_of_a_filter_is_named_with_what_was_perhaps_meant() -> No
         (validate.json_text, ("[" + "1" * 100_000 + "]", "body")),
     ],
 )
-def test_hostile_strings_take_no_time(check: Any, args: tuple[Any, ...]) -> None:
+def test_hostile_strings_take_little_time(check: Any, args: tuple[Any, ...]) -> None:
     start = time.process_time()
     try:
         check(*args)
@@ -826,7 +826,7 @@ def test_hostile_strings_take_no_time(check: Any, args: tuple[Any, ...]) -> None
     assert time.process_time() - start < 0.05
 
 
-def test_the_usual_value_passes_in_about_a_microsecond() -> None:
+def test_a_usual_value_passes_in_about_a_microsecond() -> None:
     def least_us(call: Any) -> float:
         times = []
         for _ in range(20):
@@ -851,13 +851,13 @@ def numbers_of_the_page() -> dict[str, int]:
     return {name: int(number.replace(",", "")) for name, number in rows}
 
 
-def test_the_page_of_limits_has_every_limit_with_its_number() -> None:
+def test_the_page_lists_every_limit_with_its_number() -> None:
     numbers = numbers_of_the_page()
     stores = {"OPERATIONS_MAX": contract.OPERATIONS_MAX, "PAYLOAD_MAX_BYTES": contract.PAYLOAD_MAX_BYTES}
     assert numbers == asdict(LIMITS) | stores
 
 
-def test_the_limits_are_those_that_were_promised() -> None:
+def test_the_limits_are_as_promised() -> None:
     promised = {"text_bytes": 65_536, "metadata_bytes": 16_384, "metadata_depth": 8, "batch_items": 90}
     promised |= {"limit_max": 1_000, "id_chars": 128, "body_bytes": 1_048_576}
     assert promised.items() <= asdict(LIMITS).items()

@@ -1,4 +1,4 @@
-"""Vectors of an index: however they lie, they are what was stored, and are compared exactly."""
+"""Vectors of an index: however they are held, they are what was stored, and are compared exactly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_finite_number_is_widened_exactly():
 
 @pytest.mark.parametrize("count", [1, BLOCK_ROWS, BLOCK_ROWS + 1, WIDE_ROWS - 1, WIDE_ROWS, WIDE_ROWS + 200])
 @pytest.mark.parametrize("portion", [7, 5_000])
-def test_a_vector_comes_back_as_it_was_stored_and_is_compared_by_its_numbers(count, portion):
+def test_a_vector_comes_back_as_stored_and_is_compared_by_its_numbers(count, portion):
     vectors, each = Vectors(0), stored(count)
     for start in range(0, count, portion):
         vectors.put(range(start, min(start + portion, count)), each[start : start + portion])
@@ -38,7 +38,7 @@ def test_a_vector_comes_back_as_it_was_stored_and_is_compared_by_its_numbers(cou
         vectors.rest()
 
 
-def test_room_for_more_is_given_back_when_the_last_page_has_come():
+def test_spare_room_is_given_back_after_the_last_page():
     pages, page = 7, stored(WIDE_ROWS)
     read = Vectors(DIMENSIONS)
     for number in range(pages):
@@ -50,7 +50,7 @@ def test_room_for_more_is_given_back_when_the_last_page_has_come():
 
 
 @pytest.mark.parametrize("rows", [[3, 4, 5], [9, 2, 30], [7, 6], [1, 1 + BLOCK_ROWS], list(range(5, 3 * BLOCK_ROWS))])
-def test_rows_are_written_where_they_belong_in_whatever_order_they_come(rows):
+def test_rows_are_written_where_they_belong_in_any_order(rows):
     vectors, before, after = Vectors(DIMENSIONS), stored(40), stored(80)[40:]
     vectors.put(range(40), before)
     vectors.put(rows, [after[row] for row in rows])
@@ -83,7 +83,7 @@ def test_a_damaged_vector_counts_as_none_and_changes_nothing_for_others(count, n
 
 
 @pytest.mark.parametrize("larger", [1, 40])
-def test_many_vectors_that_come_after_the_first_question_are_compared_as_those_that_were_there(larger):
+def test_many_vectors_added_after_the_first_query_compare_like_those_already_there(larger):
     count = CODES_FROM_ROWS + 1
     wide = np.random.default_rng(7).normal(size=(count, DIMENSIONS)).astype("<f2")
     wide[count // 2 :] *= larger

@@ -60,7 +60,7 @@ def test_all_unicode_forms_find_each_other(text):
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=200), st.sampled_from(["en", "de"]))
-def test_what_is_asked_is_among_what_is_stored(text, language):
+def test_query_terms_are_among_the_stored_terms(text, language):
     stored = terms(text, language)
     asked = query_terms(text, language)
     assert set(asked) <= set(stored)
@@ -102,17 +102,17 @@ def test_other_languages_are_left_as_they_are():
     assert query_terms("what is the Haus", "de") == ["what", "is", "the", "haus"]
 
 
-def test_forms_that_no_ending_tells_are_found_by_their_word():
+def test_irregular_forms_are_found_by_their_base_word():
     assert terms("She went and bought the child's shelf") == terms("She go and buy the children shelves")
     assert terms("gone", "de") == ["gone"]
 
 
-def test_no_word_of_irregular_forms_is_itself_a_form_or_a_stop_word():
+def test_no_base_word_is_an_irregular_form_and_no_irregular_form_is_a_stop_word():
     assert not {*WORD_OF.values()} & {*WORD_OF}
     assert not {*WORD_OF} & STOP_WORDS
 
 
-def test_stop_words_are_whole_words_as_they_are_split():
+def test_stop_words_are_not_split_further():
     assert all(words.split(word) == [word] for word in STOP_WORDS)
 
 
