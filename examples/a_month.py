@@ -19,7 +19,7 @@ from recollect.testing.fakes import ManualClock
 USER = "teodora"
 YEAR = 2026
 CHANGED = ("nickname", "city", "occupation", "employer", "pet", "hobby")
-"""Facts about which something different was said later."""
+"""Facts that were changed or corrected later."""
 LOOKS_BACK = ("2026-03-05", "2026-03-18", "2026-03-24")
 QUESTION = "Plan my Saturday."
 
@@ -55,7 +55,7 @@ def talks() -> Iterator[Talk]:
 
 
 async def replay(memory: Memory, clock: ManualClock) -> User:
-    """Say everything again at its time, one minute per message, and process it after each session."""
+    """Replay every message at its time, one minute apart, and process them after each session."""
     user = memory.user(USER)
     for talk in talks():
         chat = user.session(talk.name)
@@ -109,7 +109,7 @@ def show(profile: Profile) -> None:
 
 def spell(fact: Fact) -> str:
     if fact.status in ("corrected", "rejected"):
-        return f"{fact.value}: never was so"
+        return f"{fact.value}: was never true"
     return f"{fact.value}: {day(fact.valid_from, 'ever')} to {day(fact.valid_to, 'now')}"
 
 

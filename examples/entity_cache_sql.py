@@ -1,7 +1,7 @@
 # python examples/entity_cache_sql.py
 """Customers and orders from a SQL database, shown to the assistant when a question names them.
 
-The memory keeps a copy for an hour, read through a loader; they are still changed only in the database.
+The memory keeps a copy for an hour, read through a loader; changes are still made only in the database.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def fill_the_shop() -> None:
 
 def read(type: str, id: str) -> dict[str, Any] | None:
     """The loader: called on a cache miss, in a thread, once for any number of concurrent callers."""
-    print(f"  (the database is asked for {type} {id})")
+    print(f"  (querying the database for {type} {id})")
     with closing(sqlite3.connect(SHOP)) as shop:
         shop.row_factory = sqlite3.Row
         row = shop.execute(TABLES[type], (id,)).fetchone()
@@ -51,12 +51,12 @@ def ship(id: str, carrier: str) -> None:
 
 
 async def ask(memory: Memory, question: str) -> None:
-    """What an assistant is given for a question that names an order or a customer."""
+    """Show what an assistant is given for a question that names an order or a customer."""
     chat = memory.user("bea", org="kites").session("today", agent="support")
     system = (await chat.get_context(question, max_tokens=1_000)).system
     known = [line for line in system.splitlines() if "K-1042" in line or "C-7" in line]
     print(f"bea: {question}")
-    print("\n".join(f"  {line}" for line in known) or "  nothing is known of it")
+    print("\n".join(f"  {line}" for line in known) or "  nothing is known about it")
 
 
 async def main() -> None:
@@ -70,13 +70,13 @@ async def main() -> None:
         await entities.get("order", "K-1042", loader=read)  # from the cache: the database is not queried again
         await entities.get("customer", str(order and order["customer"]), loader=read)
         await ask(memory, "Where is order K-1042?")
-        await ask(memory, "Which plan has Bea Lindqvist?")
+        await ask(memory, "Which plan does Bea Lindqvist have?")
 
-        ship("K-1042", "DHL")  # whoever changes it says so, here by invalidating the copy
+        ship("K-1042", "DHL")  # whoever changes an order invalidates the copy
         await entities.invalidate("order", "K-1042")
         await entities.get("order", "K-1042", loader=read)
         await ask(memory, "Where is order K-1042?")
-        print(f"An order that is not there: {await entities.get('order', 'K-9999', loader=read)}")
+        print(f"An order that does not exist: {await entities.get('order', 'K-9999', loader=read)}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 # pip install '.[mcp]' && python examples/mcp_desktop.py
-"""What a desktop assistant does with `mcp_desktop.json`: it starts the command in it and uses its tools.
+"""What a desktop assistant does with `mcp_desktop.json`: it starts the configured command and uses its tools.
 
-Pass another file of that form to try your own. The home folder in ours is replaced by the current folder, so that it
-runs anywhere.
+Pass another file in the same format to try your own. The home folder in ours is replaced by the current folder, so
+that it runs anywhere.
 """
 
 from __future__ import annotations

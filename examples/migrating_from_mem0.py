@@ -59,7 +59,7 @@ async def main() -> None:
             for attempt in ("first", "second"):
                 with open_source("mem0", str(source)) as memories:
                     outcome = await bring_in(memories, lambda owner: memory.user(owner or "nobody"))
-                print(f"{attempt} import: {outcome.new} new, {outcome.known} known already, {outcome.bad} refused")
+                print(f"{attempt} import: {outcome.new} new, {outcome.known} already known, {outcome.bad} refused")
             await memory.work()
             for who, question in (("ann", "Where does Ann live?"), ("bob", "Which games does Bob play?")):
                 (hit,) = await memory.user(who).search_memory(question, limit=1)

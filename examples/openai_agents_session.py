@@ -26,7 +26,7 @@ class StandIn(Model):
 
     async def get_response(self, system_instructions: str | None, input: Any, *_: Any, **__: Any) -> ModelResponse:
         remembered = [line for line in (system_instructions or "").splitlines() if line.startswith("- ")]
-        told = f"(a stand-in: I was given {len(input)} items and {len(remembered)} memories)"
+        told = f"(a stand-in; input items: {len(input)}, memories: {len(remembered)})"
         part = ResponseOutputText(type="output_text", text=told, annotations=[])
         answer = ResponseOutputMessage(
             id="stand-in", type="message", role="assistant", status="completed", content=[part]

@@ -1,8 +1,8 @@
 # python examples/openai_compatible.py
 """A chat loop with any OpenAI-compatible endpoint and nothing but the standard library.
 
-Set where the endpoint is, for instance OPENAI_BASE_URL=http://localhost:11434/v1 OPENAI_MODEL=llama3.2. Without one it
-shows how much it would send.
+Configure the endpoint, for instance OPENAI_BASE_URL=http://localhost:11434/v1 OPENAI_MODEL=llama3.2. Without one it
+shows how many messages it would send.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MODEL = os.environ.get("OPENAI_MODEL", "gpt-4o-mini")
 def complete(messages: list[dict[str, Any]]) -> str:
     """The model's answer to a list of messages."""
     if not BASE_URL:
-        return f"(would send {len(messages)} messages)"
+        return f"(messages to send: {len(messages)})"
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {os.environ.get('OPENAI_API_KEY', '')}"}
     body = json.dumps({"model": MODEL, "messages": messages}).encode()
     request = urllib.request.Request(f"{BASE_URL}/chat/completions", body, headers)

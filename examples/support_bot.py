@@ -57,7 +57,7 @@ async def replay(memory: Memory, clock: ManualClock) -> None:
 
 
 async def show(bea: User, carl: User) -> None:
-    heading("What is known of Bea at the end of the month")
+    heading("What is known about Bea at the end of the month")
     for fact in (await bea.profile()).facts:
         print(f"{fact.key}: {fact.value}")
     heading("Where she lived, and since when")
@@ -74,7 +74,7 @@ async def forget(carl: User) -> None:
     """Carl asks to be forgotten."""
     receipt = await carl.erase()
     heading("Carl is forgotten")
-    print(f"{receipt.count} records are gone; sessions left: {len(await carl.sessions())}")
+    print(f"{receipt.count} records erased; sessions left: {len(await carl.sessions())}")
 
 
 def heading(text: str) -> None:

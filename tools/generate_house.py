@@ -14,17 +14,17 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "recollect"
 TARGET = ROOT / "docs" / "house.md"
 ROOMS = {
-    "": "The nouns, the front door, and the steps that a message and a question walk through.",
-    "policies": "Decide. No waiting, no clock, no disk: time and sizes are arguments.",
-    "enrich": "Turn messages into drafts of what they say, without a model and with one.",
-    "stores": "Keep. A store knows layers only as strings; all keep the same promises.",
-    "models": "Chat models: one contract, what keeps it, what they are asked, and how their answers are read.",
-    "embedders": "Other models for meaning, each driver in one file.",
-    "interfaces": "Translate for people at a terminal, and for models that use tools.",
-    "server": "Translate for HTTP: REST, chat, keys, figures, and the console for people.",
-    "adapters": "Translate for frameworks.",
-    "importers": "Read other formats.",
-    "testing": "For authors of stores, and for ourselves.",
+    "": "The nouns, the front door, and the steps that a message and a question go through.",
+    "policies": "Decisions. No waiting, no clock, no disk: time and sizes are arguments.",
+    "enrich": "Turn messages into drafts of what they say, with and without a model.",
+    "stores": "Storage. A store knows layers only as strings; all stores keep the same promises.",
+    "models": "Chat models: one contract, its adapters, the prompts, and how answers are parsed.",
+    "embedders": "Other embedding models, one file per driver.",
+    "interfaces": "For people at a terminal, and for models that use tools.",
+    "server": "Over HTTP: REST, chat, keys, figures, and the console for people.",
+    "adapters": "For agent frameworks.",
+    "importers": "Readers of other formats.",
+    "testing": "For authors of stores, and for our own tests and drills.",
 }
 
 HEAD = """# The house

@@ -54,12 +54,12 @@ SHAPES = (
     ("reprocessing", "Difference"), ("models", "ChatModel"), ("models", "Ask"), ("models", "Answer"),
     ("providers", "Embedder"), ("reranking", "Reranker"),
 )  # fmt: skip
-"""What verbs take and return."""
+"""What verbs accept and return."""
 
 HEAD = """# Reference
 
-Made from the code by `tools/generate_reference.py`; do not edit it. The [tutorial](tutorial.md) and the
-how-to pages show how these are used, [limits](limits.md) what each value may be.
+Generated from the code by `tools/generate_reference.py`; do not edit. The [tutorial](tutorial.md) and the
+how-to pages show how these are used; [limits](limits.md) lists what each value may be.
 
 Verbs are `async`. `recollect.sync` has the same names without `await`; there `Memory.open` takes a URL or a
 path, and a `with` block takes the place of `async with`. All times are in UTC.
@@ -121,7 +121,7 @@ def _method(module: str, owner: str, node: Function) -> str:
 
 def _shapes() -> str:
     parts = [
-        "## Shapes\n\nWhat verbs take and give. Records and what is made of them are frozen: a changed one is a copy.\n"
+        "## Shapes\n\nWhat verbs accept and return. Records and what is made of them are frozen; edits make copies.\n"
     ]
     for module, name in SHAPES:
         node = _class(module, name)
@@ -155,7 +155,7 @@ def _settings() -> str:
     ]
     return (
         "## Settings\n\n"
-        f"Given to `Memory.open(name=value)`, else read from the environment, else from `{FILE_NAME}` in the\n"
+        f"Passed to `Memory.open(name=value)`, else read from the environment, else from `{FILE_NAME}` in the\n"
         "current folder, else the default. An unknown name or a value of the wrong type is an error. Names in\n"
         f"`{FILE_NAME}` are those of the first column, at the top level.\n\n"
         + _table(("setting", "default", "environment", "meaning"), rows)
@@ -167,7 +167,7 @@ def _layers() -> str:
     own = [_layer(row) for row in LAYERS.values() if not row.public]
     head = ("layer", "holds", "kept with", "life", "found by", "section")
     return (
-        "## Layers\n\n" + _table(head, public) + "\nRows of the library's own, which cannot be asked for by name:\n\n"
+        "## Layers\n\n" + _table(head, public) + "\nThe library's own layers, which cannot be asked for by name:\n\n"
         + _table(head, own) + f"\nSections of a context, in order: {', '.join(f'`{name}`' for name in SECTIONS)}.\n"
     )  # fmt: skip
 
@@ -190,8 +190,8 @@ def _filters() -> str:
     operators = ", ".join(f"`{name}`" for name in OPERATORS)
     return (
         "## Filters\n\n"
-        f"Fields: {known} and `metadata.<key>`.\n\nOperators: {operators}; `and`, `or` and `not` join filters.\n\n"
-        "[Limits](limits.md#filters) says what each takes, with examples.\n"
+        f"Fields: {known} and `metadata.<key>`.\n\nOperators: {operators}; `and`, `or` and `not` combine filters.\n\n"
+        "[Limits](limits.md#filters) says what each accepts, with examples.\n"
     )
 
 
@@ -203,7 +203,7 @@ def _stores() -> str:
     abilities = [(f"`{name}`", about) for name, about in ABILITIES.items()]
     return (
         "## Stores\n\n" + _table(("URL", "module", "where"), rows)
-        + "\nWhat a store may be able to do beyond the promises of the [contract](contract.md):\n\n"
+        + "\nWhat a store may offer beyond the promises of the [contract](contract.md):\n\n"
         + _table(("ability", "meaning"), abilities)
     )  # fmt: skip
 
@@ -245,8 +245,8 @@ def _commands() -> str:
     if not parts:
         return ""
     head = (
-        "## Command line\n\n`recollect facts` alone is `recollect facts list`: a noun without a verb is the first of\n"
-        "its commands. Options that most commands have:\n\n"
+        "## Command line\n\n`recollect facts` alone means `recollect facts list`: a noun without a verb runs the\n"
+        "first of its commands. Options of most commands:\n\n"
     )
     return head + _table(("option", "default", "meaning"), common.values()) + "\n" + "\n".join(parts)
 

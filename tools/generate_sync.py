@@ -194,7 +194,10 @@ class Memory:
         return self
 
     def close(self) -> None:
-        """Finish what was handed over and let go of the store."""
+        """Run due jobs for two seconds at most, where this memory has a worker, and close the store.
+
+        Jobs that are left wait for the next worker.
+        """
         if self._loop is not None:
             self._loop.run_last("Memory.close", self._inner.close())
             self._loop = None

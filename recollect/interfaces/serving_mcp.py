@@ -47,7 +47,7 @@ def _protocol() -> Any:
     try:
         return import_module("recollect.interfaces.mcp")
     except ModuleNotFoundError as error:
-        raise Unavailable("the protocol's own package is missing: pip install 'recollect[mcp]'", field="mcp") from error
+        raise Unavailable("the MCP package is missing: pip install 'recollect[mcp]'", field="mcp") from error
 
 
 async def _serve_stdio(protocol: Any, url: str | None, org: str, user: str, agent: str) -> None:

@@ -35,7 +35,7 @@ class OverQuota(RateLimited):
     """An org has used up what it may use in a day."""
 
     def __init__(self, what: str, limit: int, wait_s: float) -> None:
-        super().__init__(f"today's quota of {limit} {what} is used up; a new day begins at midnight UTC", field="org")
+        super().__init__(f"today's quota of {what} ({limit}) is used up; a new day begins at midnight UTC", field="org")
         self.wait_s = max(1, math.ceil(wait_s))
 
 

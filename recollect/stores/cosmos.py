@@ -263,7 +263,7 @@ class CosmosStore:
                         wrong["records ahead of their partition's revision"] += 1
                     elif partition is not None and not is_whole(partition, row):
                         wrong["records that differ from what was written"] += 1
-        return [f"{count} {what}" for what, count in wrong.items()]
+        return [f"{what}: {count}" for what, count in wrong.items()]
 
     async def examine(self) -> Sequence[Finding]:
         """What an operator should know about the account."""

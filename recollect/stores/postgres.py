@@ -279,7 +279,7 @@ class PostgresStore:
         if unusable:
             found.append("indexes that are not valid; rebuild them with REINDEX")
         if damaged := await self._damaged():
-            found.append(f"{damaged} records that differ from what was written")
+            found.append(f"records that differ from what was written: {damaged}")
         return found
 
     async def _damaged(self) -> int:

@@ -332,7 +332,7 @@ class SqliteStore:
                 found.append("records ahead of their partition's revision")
             damaged = _damaged(db)
             if damaged:
-                found.append(f"{damaged} records that differ from what was written")
+                found.append(f"records that differ from what was written: {damaged}")
             return found
 
         return await self._file.read(work)

@@ -170,7 +170,7 @@ async def test_a_check_finds_a_record_that_was_changed_behind_our_back(store_url
             container = client.get_database_client(where.database).get_container_client(where.container)
             document = container.read_item("r:a", "acme/ann")
             container.replace_item("r:a", {**document, "payload": document["payload"].replace("hello", "howdy")})
-        assert await store.check() == ["1 records that differ from what was written"]
+        assert await store.check() == ["records that differ from what was written: 1"]
 
 
 async def test_an_account_that_cannot_be_reached_is_unavailable():

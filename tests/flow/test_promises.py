@@ -68,7 +68,7 @@ async def test_damaged_records_are_called_corrupt_and_found_by_the_check(open_me
     with pytest.raises(Corrupt) as error:
         await ann.get_memory(broken.id)
     assert "breaks" not in repr(error.value) and error.value.__cause__ is None
-    assert await memory.check() == ["2 records that differ from what was written"]
+    assert await memory.check() == ["records that differ from what was written: 2"]
 
 
 async def test_a_summary_in_a_window_is_fenced(memory):

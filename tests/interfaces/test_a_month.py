@@ -152,5 +152,5 @@ async def test_the_example_prints_notes_that_a_careful_assistant_would_take(exam
     await example.main()
     told = capsys.readouterr().out
     assert "Leeds: 2 March to 20 March" in told
-    assert "Waffle: never was so" in told
+    assert "Waffle: was never true" in told
     assert "hobby           cello, swimming" in told

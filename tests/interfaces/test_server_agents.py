@@ -129,7 +129,7 @@ async def test_a_tool_adds_nothing_once_the_memories_of_the_day_are_used_up(tmp_
         first = await client.post("/api/users/ann/memories", json={"content": "The first of the day."})
         answer = await client.post("/api/chat", json=TURN)
     assert (first.status_code, answer.status_code) == (201, 200)
-    assert results(asked[1])[0].startswith("OverQuota: org: today's quota of 2 memories is used up")
+    assert results(asked[1])[0].startswith("OverQuota: org: today's quota of memories (2) is used up")
 
 
 async def test_an_agent_is_given_what_its_table_says_and_counted_as_its_model_counts(tmp_path, clock):

@@ -175,5 +175,5 @@ async def test_a_quota_of_memories_stops_what_adds_and_neither_reading_nor_forge
         assert "tea" in await text(ann, "search_memory", query="tea")
         (tea,) = (await service.memory.user("ann").list_memories())[0]
         forgotten = await text(ann, "forget", ids=[tea.id])
-    assert kept.startswith("Kept") and "today's quota of 1 memories is used up" in refused
+    assert kept.startswith("Kept") and "today's quota of memories (1) is used up" in refused
     assert "1" in forgotten and tea.content == "Ann drinks tea."

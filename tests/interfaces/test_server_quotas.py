@@ -24,7 +24,7 @@ async def test_requests_of_a_day_are_counted_and_then_refused_until_midnight():
         assert [each.status_code for each in answers] == [200, 200, 200, 429]
         told = answers[-1].json()
         assert (told["code"], told["field"]) == ("RateLimited", "org")
-        assert "today's quota of 3 requests" in told["detail"]
+        assert "today's quota of requests (3)" in told["detail"]
         assert 0 < int(answers[-1].headers["retry-after"]) <= 24 * 3600
         other = await client.get(f"{ANN}/profile", headers={"X-Recollect-Org": "other"})
         assert other.status_code == 200 and (await client.get("/health")).status_code == 200
@@ -38,7 +38,7 @@ async def test_who_may_add_no_more_may_still_read_and_forget():
         assert (await client.post(f"{ANN}/memories", json=items)).status_code == 201
         refused = await client.post(f"{ANN}/memories", json={"content": "Sugar."})
         turn = await client.post("/api/chat", json={"chat_id": "c", "user_id": "ann", "message": "Hello"})
-        assert (refused.status_code, turn.status_code) == (429, 429) and "2 memories" in refused.json()["detail"]
+        assert (refused.status_code, turn.status_code) == (429, 429) and "memories (2)" in refused.json()["detail"]
         assert (await client.post(f"{ANN}/memories/search", json={"query": "tea"})).status_code == 200
         assert (await client.get(f"{ANN}/memories")).json()["memories"][0]["content"] == "Tea."
         assert (await client.delete(f"{ANN}/memories/tea")).status_code == 200

@@ -1,12 +1,12 @@
-/** What the server, or the way to it, refused. It names the field and what to do, never what was sent. */
+/** A failure of the server or of the connection to it. Names the field and what to do, never what was sent. */
 export class RecollectError extends Error {
   override readonly name = "RecollectError";
-  /** `ValidationError`, `NotFound`, `TooLarge`, `Unauthorized`, `Unavailable` and so on, as in the server's problems. */
+  /** `ValidationError`, `NotFound`, `TooLarge`, `Unauthorized`, `Unavailable` and so on, as the server names them. */
   readonly code: string;
-  /** The HTTP status; 0 where no answer came. */
+  /** The HTTP status; 0 if no response came. */
   readonly status: number;
   readonly field: string | undefined;
-  /** Under this id the server's log has the request. */
+  /** The id of the request in the server's log. */
   readonly requestId: string | undefined;
 
   constructor(code: string, detail: string, more: { status?: number; field?: string; requestId?: string } = {}) {

@@ -1,17 +1,17 @@
 /**
- * A message of the AI SDK as one of Recollect's, and back to the last field.
+ * Converts AI SDK messages to Recollect's and back, without losing a field.
  *
- * The texts go where every reader of the memory finds them. All else (the id, tool parts, files, metadata) is kept
- * beside them under the name `ai_sdk`: the same JSON with its texts left out, and where each of them stood.
+ * The texts are stored where every reader of the memory finds them. Everything else (the id, tool parts, files,
+ * metadata) is stored beside them as `ai_sdk`: the same JSON without its texts, and the place of each of them.
  */
 import type { ConversationMessage } from "@ai-sdk-tools/memory";
 import { RecollectError } from "./errors.js";
 import type { NewMessage, StoredMessage, TextPart, ToolCall } from "./shapes.js";
 
 const NAME = "ai_sdk";
-/** A shell up to this size fits into the metadata of a message, with a few labels beside it. */
+/** A shell up to this size fits into the metadata of a message, with room for a few labels. */
 const SHELL_BYTES = 15_000;
-/** What a message that says nothing says instead: every message says something. */
+/** Stands in for the text of a message that has none, because every message must have some. */
 const EMPTY = "[empty]";
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -24,7 +24,7 @@ interface Shell {
 
 // ── In ───────────────────────────────────────────────────────────────────────────────────────────
 
-/** A message as the server takes it. */
+/** A message as the server accepts it. */
 export function toStored(message: ConversationMessage): NewMessage {
   const value = plain(message.content);
   const found = places(value);
@@ -38,14 +38,14 @@ export function toStored(message: ConversationMessage): NewMessage {
   };
 }
 
-/** The time as the server takes it; where a message went through JSON, it is a text. */
+/** The time as the server accepts it; in a message that went through JSON, it is a string. */
 function isoTime(timestamp: Date | string | number): string {
   const time = new Date(timestamp);
   if (!Number.isNaN(time.getTime())) return time.toISOString();
-  throw new RecollectError("ValidationError", "must be a time", { field: "timestamp" });
+  throw new RecollectError("ValidationError", "must be a valid time", { field: "timestamp" });
 }
 
-/** The content as JSON. UI messages often come as JSON text: those are read, other text is what was said. */
+/** The content as JSON. UI messages often arrive as JSON text, which is parsed; any other text is what was said. */
 function plain(content: unknown): Json {
   if (typeof content !== "string") return JSON.parse(JSON.stringify(content ?? null)) as Json;
   if (!/^\s*[[{]/.test(content)) return content;
@@ -56,7 +56,7 @@ function plain(content: unknown): Json {
   }
 }
 
-/** Where the texts of a message stand: in its parts, else in its content, or it is a text itself. */
+/** Where the texts of a message are: in its parts, else in its content, or the whole value is a text. */
 function places(value: Json): Place[] {
   if (typeof value === "string") return [[]];
   if (Array.isArray(value)) return value.flatMap((part, place) => (isText(part) ? [[place, "text"]] : []));
@@ -74,7 +74,7 @@ function isObject(value: Json): value is { [name: string]: Json } {
   return value !== null && typeof value === "object" && !Array.isArray(value);
 }
 
-/** What stands at a place; undefined where nothing of the value's own does. */
+/** The value at a place; undefined if it is not the value's own property. */
 function at(value: Json, place: Place): Json | undefined {
   let held: Json | undefined = value;
   for (const step of place) {
@@ -85,9 +85,9 @@ function at(value: Json, place: Place): Json | undefined {
 }
 
 /**
- * A copy of the value with these texts at these places; a text that is missing is empty.
+ * A copy of the value with these texts at these places; missing texts are empty.
  *
- * Others can write metadata too, so a place counts only where a text stands already: never in a prototype.
+ * Others can write metadata too, so only a place that already holds a text is filled, and never one in a prototype.
  */
 function filled(value: Json, found: readonly Place[], texts: readonly string[]): Json {
   const whole: Json = { value: structuredClone(value) };
@@ -106,13 +106,13 @@ function withShell(texts: string[], shell: string): Pick<NewMessage, "content" |
   if (new TextEncoder().encode(JSON.stringify(shell)).length <= SHELL_BYTES) {
     return { content: texts.length === 1 && only !== undefined ? only : parts, metadata: { [NAME]: shell } };
   }
-  // Too much for labels, as the output of a tool can be. A part has the room.
+  // Too large for metadata, as the output of a tool can be. A part has room for it.
   return { content: parts.map((part, place) => (place === 0 ? { ...part, [NAME]: shell } : part)) };
 }
 
 // ── Out ──────────────────────────────────────────────────────────────────────────────────────────
 
-/** Messages as they were saved; those that came into the session another way become UI messages. */
+/** Messages as they were saved; those added to the session another way become UI messages. */
 export function fromStored(messages: readonly StoredMessage[]): unknown[] {
   const results = new Map(messages.map((each) => [each.tool_call_id, each]));
   return messages.flatMap((message) => {

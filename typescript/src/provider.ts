@@ -1,4 +1,4 @@
-/** The provider: each call of `@ai-sdk-tools/memory` as a call of the server. */
+/** The provider: turns each call of `@ai-sdk-tools/memory` into a call to the server. */
 import type {
   ChatSession,
   ConversationMessage,
@@ -12,21 +12,21 @@ import { Rest, type Call, type Connection } from "./rest.js";
 import type { Context, Hit, MemoryRecord, MessagePage, Session, StoredMessage } from "./shapes.js";
 import { Turns } from "./turns.js";
 
-/** Whose memories are meant where a call names no user; asked with the chat, where there is one. */
+/** Returns the user for a call that names none; it is given the chat id if the call has one. */
 export type UserOf = (chatId: string | undefined) => string | Promise<string>;
 
 export interface RecollectOptions {
   /** Where `recollect serve` listens. Default: `http://127.0.0.1:8765`. */
   url?: string;
-  /** A key of `recollect keys create`. A server on this machine without keys needs none. */
+  /** A key from `recollect keys create`. A server on this machine that has no keys needs none. */
   apiKey?: string;
-  /** The one user this provider is for (another is refused), or who to take where a call names none. */
+  /** The one user this provider serves (any other is refused), or a function for calls that name none. */
   user?: string | UserOf;
   /** The name of the assistant, for its own working memory and standing instructions. */
   agent?: string;
-  /** How long to wait for one answer. Default: 10 seconds. */
+  /** How long to wait for one response. Default: 10 seconds. */
   timeoutMs?: number;
-  /** Another `fetch`, for instance with a proxy. */
+  /** A replacement for `fetch`, for instance one that uses a proxy. */
   fetch?: typeof fetch;
 }
 
@@ -52,9 +52,9 @@ interface Owned {
 }
 
 const PAGE = 1_000;
-/** Under this id a user's working memory is one of their long-term memories, found and kept as those are. */
+/** The id of a user's working memory, which is one of their long-term memories: found and kept like the others. */
 const USER_MEMORY = "ai-sdk-working-memory";
-/** Under this name a chat's working memory stands in the working state of its session. */
+/** The name of a chat's working memory in the working state of its session. */
 const CHAT_MEMORY = "working_memory";
 
 /** The memory of AI SDK agents, kept by a Recollect server. */
@@ -76,7 +76,7 @@ export class RecollectProvider implements MemoryProvider {
     this.#rest = new Rest(connection);
   }
 
-  /** The same for one user alone: calls need not name them, and cannot name another. */
+  /** The same provider for one user only: calls need not name them, and cannot name another. */
   forUser(user: string): RecollectProvider {
     return new RecollectProvider({ ...this.#options, user });
   }
@@ -127,7 +127,7 @@ export class RecollectProvider implements MemoryProvider {
     const body = { content, metadata: { updated_at: new Date().toISOString(), pinned: true } };
     const edit: Call = { method: "PATCH", path, body };
     const changed = (await this.#rest.find<MemoryRecord>(edit)) ?? (await this.#firstUserMemory(user, edit));
-    // It once said the same as another memory and was merged into that one; now it speaks for itself again.
+    // It once said the same as another memory and was merged into it; now it stands on its own again.
     if (changed?.valid_to) await this.#rest.ask({ method: "POST", path: [...path, "restore"] });
   }
 
@@ -138,7 +138,7 @@ export class RecollectProvider implements MemoryProvider {
       return null;
     } catch (error) {
       if (!(error instanceof RecollectError && error.code === "Conflict")) throw error;
-      return this.#rest.ask<MemoryRecord>(edit); // another was the first, just now
+      return this.#rest.ask<MemoryRecord>(edit); // another caller has just created it
     }
   }
 
@@ -172,7 +172,7 @@ export class RecollectProvider implements MemoryProvider {
 
   // ── Chats ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** Keeps the title. The times and the count of messages are those of the messages themselves. */
+  /** Stores the title. The times and the message count come from the messages themselves. */
   async saveChat(chat: ChatSession): Promise<void> {
     if (chat.title) await this.#rename(chat, chat.chatId, chat.title);
   }
@@ -198,7 +198,7 @@ export class RecollectProvider implements MemoryProvider {
     await this.#rename({ chatId }, chatId, title);
   }
 
-  /** Forgets the chat with all that was learned from it alone. */
+  /** Forgets the chat and everything that was learned from it alone. */
   async deleteChat(chatId: string): Promise<void> {
     await this.#turns.take(chatId, async () => {
       const user = await this.#user({ chatId });
@@ -218,7 +218,7 @@ export class RecollectProvider implements MemoryProvider {
     });
   }
 
-  /** A title is often made before the first message is stored, and then waits for it. */
+  /** Sets the waiting title, if any: titles are often generated before the first message is stored. */
   async #giveTitle(user: string, chatId: string): Promise<void> {
     const key = chatKey(user, chatId);
     const title = this.#titles.get(key);
@@ -228,9 +228,9 @@ export class RecollectProvider implements MemoryProvider {
     if (renamed !== null) this.#titles.delete(key);
   }
 
-  // ── What only Recollect has ────────────────────────────────────────────────────────────────────
+  // ── Only in Recollect ──────────────────────────────────────────────────────────────────────────
 
-  /** The best context for a question that fits the budget, from all chats of the user and all that is known. */
+  /** The best context for a question within the budget, from all of the user's chats and all that is known. */
   async getContext(question: ContextQuestion): Promise<Context> {
     const path = ["users", await this.#user(question), "context"];
     const body = {
@@ -241,7 +241,7 @@ export class RecollectProvider implements MemoryProvider {
     return this.#rest.ask<Context>({ method: "POST", path, body });
   }
 
-  /** The memories that answer a question best, from all chats of the user. */
+  /** The memories that best answer a question, from all of the user's chats. */
   async searchMemory(question: SearchQuestion): Promise<Hit[]> {
     const path = ["users", await this.#user(question), "memories", "search"];
     const { query, limit = 5, layer } = question;
@@ -249,12 +249,12 @@ export class RecollectProvider implements MemoryProvider {
     return (await this.#rest.ask<{ hits: Hit[] }>({ method: "POST", path, body })).hits;
   }
 
-  /** Whose memories a call is about. */
+  /** The user whose memories a call is about. */
   async #user(call: Owned): Promise<string> {
     const { user } = this.#options;
     if (typeof user !== "string") return call.userId || needed(await user?.(call.chatId), "userId");
     if (call.userId && call.userId !== user) {
-      throw new RecollectError("Forbidden", "this provider is for one user, and this call names another", {
+      throw new RecollectError("Forbidden", "this provider serves one user, and this call names another", {
         field: "userId",
       });
     }
@@ -265,7 +265,7 @@ export class RecollectProvider implements MemoryProvider {
 function needed(value: string | undefined, field: string): string {
   if (value) return value;
   const advice = field === "userId" ? "; or give the provider a `user`, as in forUser(id)" : "";
-  throw new RecollectError("ValidationError", `this call must name it${advice}`, { field });
+  throw new RecollectError("ValidationError", `must be given in this call${advice}`, { field });
 }
 
 function chatKey(user: string, chatId: string): string {

@@ -1,7 +1,7 @@
-/** The way to the server: one request, tried again where that is safe, and its errors. */
+/** The connection to the server: sends a request, retries it when that may help, and reports its errors. */
 import { RecollectError } from "./errors.js";
 
-/** All that is sent can be sent twice, so a server that restarts is waited for a little. */
+/** Every request can safely be sent twice, so a server that is restarting gets a little time. */
 const TRIES = 3;
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
@@ -15,11 +15,11 @@ export interface Connection {
 
 export interface Call {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** The steps of the path below `/api`, not yet encoded. */
+  /** The segments of the path below `/api`, not yet encoded. */
   path: readonly string[];
   query?: Readonly<Record<string, string | number | boolean | undefined>>;
   body?: unknown;
-  /** The same call again under one key is done once. */
+  /** Calls repeated with the same key take effect once. */
   idempotencyKey?: string;
 }
 
@@ -30,15 +30,15 @@ export class Rest {
     this.#connection = connection;
   }
 
-  /** The JSON of an answer. */
+  /** The JSON of the response. */
   async ask<T>(call: Call): Promise<T> {
     const response = await this.#answered(this.#address(call), this.#request(call));
     return (await response.json().catch(() => {
-      throw new RecollectError("Unavailable", "the answer was cut off, or is no JSON", { status: response.status });
+      throw new RecollectError("Unavailable", "the response was cut off or is not JSON", { status: response.status });
     })) as T;
   }
 
-  /** The same, and null for what is not there. */
+  /** The same, but null if it is not found. */
   async find<T>(call: Call): Promise<T | null> {
     try {
       return await this.ask<T>(call);
@@ -61,7 +61,7 @@ export class Rest {
     if (this.#connection.apiKey !== undefined) headers["authorization"] = `Bearer ${this.#connection.apiKey}`;
     if (call.body !== undefined) headers["content-type"] = "application/json";
     if (call.idempotencyKey !== undefined) headers["idempotency-key"] = call.idempotencyKey;
-    // A redirect could carry memories, and the key, to somewhere else.
+    // A redirect could send memories, and the key, somewhere else.
     const request: RequestInit = { method: call.method, headers, redirect: "error" };
     return call.body === undefined ? request : { ...request, body: JSON.stringify(call.body) };
   }
@@ -83,13 +83,13 @@ export class Rest {
     try {
       return await this.#connection.fetch(address, { ...request, signal });
     } catch {
-      const told = signal.aborted ? `no answer within ${this.#connection.timeoutMs} ms` : "cannot be reached";
+      const told = signal.aborted ? `did not answer within ${this.#connection.timeoutMs} ms` : "cannot be reached";
       return new RecollectError("Unavailable", `${address.origin} ${told}; is \`recollect serve\` running there?`);
     }
   }
 }
 
-/** One step of a path. `.` and `..` would walk to another route, however they are encoded. */
+/** One segment of a path. `.` and `..` would lead to another route, however they are encoded. */
 function step(id: string): string {
   if (id === "." || id === "..") throw new RecollectError("ValidationError", "must not be . or ..", { field: "id" });
   if (!id.isWellFormed()) throw new RecollectError("ValidationError", "must be valid Unicode", { field: "id" });
@@ -100,7 +100,7 @@ function mayPass(outcome: Response | RecollectError): boolean {
   return outcome instanceof RecollectError || outcome.status === 503 || outcome.status === 429;
 }
 
-/** An answer that nobody reads would hold its connection. */
+/** Discards the body: a response that is never read would hold its connection. */
 async function outcomeRead(outcome: Response | RecollectError): Promise<void> {
   if (outcome instanceof Response) await outcome.body?.cancel();
 }

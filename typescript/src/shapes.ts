@@ -1,4 +1,4 @@
-/** The JSON that the server takes and gives, as far as it is used here; `/openapi.json` has all of it. */
+/** The JSON that the server accepts and returns, as far as it is used here; `/openapi.json` describes all of it. */
 
 export interface TextPart {
   type: string;
@@ -53,16 +53,16 @@ export interface MemoryRecord {
 
 /** The best context for a question that fits a token budget. */
 export interface Context {
-  /** What is remembered, fenced as data: put it behind your own instructions. */
+  /** What is remembered, fenced as data: put it after your own instructions. */
   system: string;
-  /** What of it seldom changes, for the beginning of a prompt, so that providers' prompt caches hit. */
+  /** The part of it that seldom changes, for the beginning of a prompt, so that providers' prompt caches hit. */
   lasting: string;
   /** What was found for this question, for the end of a prompt, before the question. */
   found: string;
   /** `lasting`, the recent conversation, and the question with `found`, ready for a chat model. */
   messages: { role: string; content: unknown }[];
   tokens: number;
-  /** What is in, what was left out, and why. */
+  /** What was included, what was left out, and why. */
   report: Record<string, unknown>;
 }
 

@@ -1,8 +1,8 @@
-/** One after the other: agents save a question and its answer at once, and the question must come first. */
+/** Runs work in order: agents save a question and its answer at the same time, and the question must come first. */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Does it when all that was asked for under this key before is done, well or not. */
+  /** Runs `work` once everything requested earlier under this key has finished, even if it failed. */
   async take<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(key) ?? Promise.resolve();
     const mine = before.then(work, work);

@@ -33,7 +33,7 @@ function notes(content: string): Chunk[] {
   ];
 }
 
-/** A model that says these things, one a step; `calls` has what it was asked. */
+/** A model that says these things, one per step; `calls` records what it was asked. */
 function scripted(...steps: Chunk[][]) {
   const calls: string[] = [];
   const model = new MockLanguageModelV2({
@@ -51,7 +51,7 @@ function scripted(...steps: Chunk[][]) {
   return { model, calls };
 }
 
-/** One turn of a process of its own: everything it knows comes from the server. */
+/** One turn, as in a new process: everything the agent knows comes from the server. */
 async function turn(model: MockLanguageModelV2, said: string, id: string): Promise<void> {
   const provider = new RecollectProvider({ url: server.url, user: "ann", agent: "helper" });
   const agent = new Agent({
@@ -70,7 +70,7 @@ async function turn(model: MockLanguageModelV2, said: string, id: string): Promi
   await response.text();
 }
 
-it("an agent goes on where it stopped, with its notes and its history", async () => {
+it("an agent resumes where it stopped, with its notes and its history", async () => {
   const first = scripted(notes("- Name: Ann\n- Has a kayak"), text("Hello Ann!"));
   await turn(first.model, "I'm Ann and I have a kayak.", "m1");
   const second = scripted(text("A spray skirt."));

@@ -1,4 +1,4 @@
-/** The provider, on a real server. */
+/** The provider, against a real server. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
@@ -30,7 +30,7 @@ function said(role: ConversationMessage["role"], content: unknown, chatId = "mon
   return { chatId, role, content, timestamp: at(minute) };
 }
 
-/** Messages that come to the session another way. */
+/** Adds messages to the session without the provider. */
 async function post(messages: unknown[]): Promise<void> {
   const answer = await fetch(`${server.url}/api/users/${user}/sessions/monday/messages`, {
     method: "POST",
@@ -40,7 +40,7 @@ async function post(messages: unknown[]): Promise<void> {
   assert.equal(answer.status, 201);
 }
 
-/** A provider whose server answers like this. */
+/** Runs a check with a provider whose server answers like this. */
 async function answeredBy(listener: RequestListener, check: (provider: RecollectProvider) => Promise<void>): Promise<void> {
   const listening = createServer(listener).listen(0, "127.0.0.1");
   await once(listening, "listening");
@@ -81,7 +81,7 @@ describe("working memory", () => {
     assert.deepEqual(kept.plan, ["find the order"]);
   });
 
-  it("of a user is seen in every chat, found by search, and keeps its past", async () => {
+  it("of a user is seen in every chat, found by search, and keeps its history", async () => {
     await provider.updateWorkingMemory({ chatId: "monday", scope: "user", content: "Likes green tea." });
     await provider.updateWorkingMemory({ chatId: "tuesday", scope: "user", content: "Likes black tea." });
     const held = await provider.getWorkingMemory({ chatId: "friday", scope: "user" });
@@ -92,7 +92,7 @@ describe("working memory", () => {
     assert.deepEqual(history.map((each) => each.content), ["Likes green tea.", "Likes black tea."]);
   });
 
-  it("of a user is one, however many write it first at once", async () => {
+  it("of a user exists once, however many callers create it at the same time", async () => {
     const texts = ["one", "two", "three", "four"];
     await Promise.all(texts.map((content) => provider.updateWorkingMemory({ scope: "user", content })));
     assert.ok(texts.includes((await provider.getWorkingMemory({ scope: "user" }))?.content ?? ""));
@@ -105,7 +105,7 @@ describe("working memory", () => {
     await provider.updateWorkingMemory({ scope: "user", content: "" });
   });
 
-  it("of a chat needs the chat", async () => {
+  it("of a chat requires the chat id", async () => {
     await assert.rejects(provider.getWorkingMemory({ scope: "chat" }), refusal("ValidationError", "chatId"));
   });
 });
@@ -144,7 +144,7 @@ describe("messages", () => {
     assert.deepEqual(await provider.getMessages({ chatId: "monday" }), [question, answer]);
   });
 
-  it("are the newest ones with a limit, and none in a chat that is not there", async () => {
+  it("are the newest ones with a limit, and none for a chat that does not exist", async () => {
     for (const text of ["one", "two", "three"]) await provider.saveMessage(said("user", text));
     assert.deepEqual(await provider.getMessages({ chatId: "monday", limit: 2 }), ["two", "three"]);
     assert.deepEqual(await provider.getMessages({ chatId: "tuesday" }), []);
@@ -154,15 +154,15 @@ describe("messages", () => {
     "a plain text": "Hello!",
     "a text that is a number": "42",
     "a text that begins like JSON": "[sic] {and so on",
-    "text with marks of its own": "I said [empty] and null.",
+    "a text with our own placeholders": "I said [empty] and null.",
     "an object": { ...question, content: null },
-    "a message in the older form": { id: "m", role: "user", content: "Hello!" },
-    "a message that is in both forms": { role: "user", content: "Hello!", parts: [{ type: "text", text: "Hello!" }] },
+    "a message in the older format": { id: "m", role: "user", content: "Hello!" },
+    "a message in both formats": { role: "user", content: "Hello!", parts: [{ type: "text", text: "Hello!" }] },
     "parts without a message": [{ type: "text", text: "Hello!" }, { type: "image", image: "https://a.example" }],
-    "a message without words": { id: "m", role: "assistant", parts: [{ type: "step-start" }] },
-    "a message of blanks": { id: "m", role: "assistant", parts: [{ type: "text", text: " " }] },
+    "a message without text": { id: "m", role: "assistant", parts: [{ type: "step-start" }] },
+    "a message of spaces": { id: "m", role: "assistant", parts: [{ type: "text", text: " " }] },
     "an empty text": "",
-    "a large result of a tool": { parts: [{ type: "text", text: "Done." }, { type: "tool-x", output: "é".repeat(20_000) }] },
+    "a large tool result": { parts: [{ type: "text", text: "Done." }, { type: "tool-x", output: "é".repeat(20_000) }] },
   })) {
     it(`can be ${name}`, async () => {
       await provider.saveMessage(said("assistant", content));
@@ -178,7 +178,7 @@ describe("messages", () => {
     assert.deepEqual((await provider.getChat("monday"))?.createdAt, messages[0]?.timestamp);
   });
 
-  it("are found by what was said in them, and not by what stands around it", async () => {
+  it("are found by what was said in them, not by the JSON around it", async () => {
     await provider.saveMessage(said("user", JSON.stringify(question)));
     const [hit] = await provider.searchMemory({ query: "blue kayak" });
     assert.equal(hit?.content, "Where is my blue kayak?");
@@ -187,7 +187,7 @@ describe("messages", () => {
     assert.ok(context.tokens <= 500);
   });
 
-  it("are all there, however many", async () => {
+  it("are all returned, however many there are", async () => {
     const texts = Array.from({ length: 1_080 }, (_, place) => `message ${place}`);
     const messages = texts.map((content) => ({ role: "user", content }));
     for (let start = 0; start < messages.length; start += 90) await post(messages.slice(start, start + 90));
@@ -195,7 +195,7 @@ describe("messages", () => {
     assert.deepEqual(found.map((each) => each.parts[0]?.text), texts);
   });
 
-  it("that came into the session another way are UI messages, with their tools", async () => {
+  it("added to the session another way come back as UI messages, with their tools", async () => {
     const function_ = { name: "weather", arguments: '{"city": "Porto"}' };
     const messages = [
       { role: "user", content: "How is the weather?" },
@@ -215,7 +215,7 @@ describe("messages", () => {
     ]);
   });
 
-  it("with labels that somebody else made up do no harm", async () => {
+  it("with metadata that somebody else made up do no harm", async () => {
     const made = [
       { value: {}, texts: [["__proto__", "polluted"]] },
       { value: { parts: [] }, texts: [["constructor", "prototype", "polluted"]] },
@@ -229,18 +229,18 @@ describe("messages", () => {
     assert.equal(({} as { polluted?: string }).polluted, undefined);
   });
 
-  it("need a time", async () => {
+  it("need a valid time", async () => {
     const message = { ...said("user", "Hello."), timestamp: new Date("yesterday") };
     await assert.rejects(provider.saveMessage(message), refusal("ValidationError", "timestamp"));
   });
 
-  it("that are too large are refused, with the field", async () => {
+  it("that are too large are refused, naming the field", async () => {
     await assert.rejects(provider.saveMessage(said("user", "x".repeat(70_000))), refusal("TooLarge", "content"));
   });
 });
 
 describe("chats", () => {
-  it("are there with their first message, the latest first, with counts and times", async () => {
+  it("exist from their first message and are listed latest first, with counts and times", async () => {
     assert.equal(await provider.getChat("monday"), null);
     await provider.saveMessage(said("user", "About boats.", "monday", 1));
     await provider.saveMessage(said("assistant", "Yes?", "monday", 2));
@@ -253,7 +253,7 @@ describe("chats", () => {
     assert.equal(Number(first?.updatedAt) - Number(first?.createdAt), 60_000);
   });
 
-  it("keep a title, also one that was made before the first message", async () => {
+  it("keep a title, even one set before the first message", async () => {
     await provider.updateChatTitle("monday", "Boats");
     await Promise.all([
       provider.saveMessage(said("user", "How do I fold a kayak?")),
@@ -264,7 +264,7 @@ describe("chats", () => {
     assert.equal((await provider.getChat("monday"))?.title, "Kayaks");
   });
 
-  it("are found by a word of their title", async () => {
+  it("are found by a word in their title", async () => {
     for (const [chat, title] of [["a", "Boats"], ["b", "Trains"], ["c", "House boats"]] as const) {
       await provider.saveMessage(said("user", "Hello.", chat));
       await provider.updateChatTitle(chat, title);
@@ -296,13 +296,13 @@ describe("users", () => {
     assert.deepEqual(await provider.getMessages({ chatId: "monday" }), ["I am the first."]);
   });
 
-  it("cannot be changed by a call, where the provider is for one", async () => {
+  it("cannot be changed by a call if the provider serves only one", async () => {
     const message = { ...said("user", "Hello."), userId: "somebody-else" };
     await assert.rejects(provider.saveMessage(message), refusal("Forbidden", "userId"));
     await provider.saveMessage({ ...message, userId: user });
   });
 
-  it("are asked for where a call names none, with the chat", async () => {
+  it("are determined from the chat when a call names none", async () => {
     const shared = new RecollectProvider({ url: server.url, user: async (chatId) => chatId?.split("/")[0] ?? "" });
     await shared.saveMessage({ ...said("user", "Hello.", `${user}/monday`), userId: user });
     assert.deepEqual(await shared.getMessages({ chatId: `${user}/monday` }), ["Hello."]);
@@ -311,7 +311,7 @@ describe("users", () => {
     assert.equal((await shared.getChats({ userId: user })).length, 1);
   });
 
-  it("and chats may have any name but one that walks elsewhere", async () => {
+  it("and chats may have any id except one that leads to another path", async () => {
     const odd = provider.forUser(`${user}/é ?#%2F`);
     await odd.saveMessage(said("user", "Hello.", "a/b?c#d"));
     assert.deepEqual((await odd.getChats()).map((each) => each.chatId), ["a/b?c#d"]);
@@ -321,25 +321,25 @@ describe("users", () => {
   });
 });
 
-describe("the way to the server", () => {
-  it("is a provider to the real types, wherever one is taken", () => {
+describe("the connection to the server", () => {
+  it("is made by a provider that satisfies the real type", () => {
     const taken: Required<MemoryProvider> = provider;
     assert.ok(taken);
   });
 
-  it("says what to do when nobody is there", async () => {
+  it("says what to do when no server is there", async () => {
     const lost = new RecollectProvider({ url: "http://127.0.0.1:9", user });
     await assert.rejects(lost.getChats(), /cannot be reached; is `recollect serve` running there\?/);
   });
 
-  it("gives up on an answer that does not come", async () => {
+  it("gives up on a response that does not come", async () => {
     const never: typeof fetch = (_, request) =>
       new Promise((_, refuse) => request?.signal?.addEventListener("abort", () => refuse(new Error("aborted"))));
     const slow = new RecollectProvider({ url: server.url, user, timeoutMs: 20, fetch: never });
-    await assert.rejects(slow.getChats(), /no answer within 20 ms/);
+    await assert.rejects(slow.getChats(), /did not answer within 20 ms/);
   });
 
-  it("stores a message once when the answer to it is lost", async () => {
+  it("stores a message once when its response is lost", async () => {
     let calls = 0;
     const lossy: typeof fetch = async (...request) => {
       calls += 1;
@@ -353,24 +353,24 @@ describe("the way to the server", () => {
     assert.deepEqual(await provider.getMessages({ chatId: "monday" }), ["Once."]);
   });
 
-  it("does not follow to another place", async () => {
+  it("does not follow redirects", async () => {
     const elsewhere: RequestListener = (_, answer) => answer.writeHead(307, { location: `${server.url}/api/users` }).end();
     await answeredBy(elsewhere, (moved) => assert.rejects(moved.getChats(), /cannot be reached/));
   });
 
-  it("says so when an answer breaks off, or comes from somebody else", async () => {
+  it("says so when a response breaks off or comes from a proxy", async () => {
     const cut: RequestListener = (_, answer) => {
       answer.writeHead(200, { "content-length": 100 }).write("{");
       setTimeout(() => answer.destroy(), 50);
     };
-    await answeredBy(cut, (broken) => assert.rejects(broken.getChats(), /cut off, or is no JSON/));
+    await answeredBy(cut, (broken) => assert.rejects(broken.getChats(), /cut off or is not JSON/));
     const page: RequestListener = (_, answer) => answer.writeHead(502).end("<h1>Bad gateway</h1>");
     await answeredBy(page, (proxy) => assert.rejects(proxy.getChats(), /the server answered 502/));
   });
 });
 
 describe("keys", () => {
-  it("are sent, and a wrong one is told apart from a missing server", async () => {
+  it("are sent, and a wrong one is not mistaken for a missing server", async () => {
     const own = await started();
     try {
       const key = (await own.command("keys", "create", "--org", "acme", "--scope", "write")).split("\n")[0] ?? "";

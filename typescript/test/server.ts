@@ -1,4 +1,4 @@
-/** A real `recollect serve` on a port of this machine, with its memories in a folder that goes with it. */
+/** A real `recollect serve` on a local port, with its memories in a folder that is deleted when it stops. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -6,12 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 
-/** The Python that has Recollect: `make typescript` names the one of this repository. */
+/** The Python that has Recollect installed; `make typescript` sets it to this repository's. */
 const PYTHON = process.env["RECOLLECT_PYTHON"] ?? "python3";
 
 export interface Server {
   url: string;
-  /** Runs a command of `recollect` on the server's file and gives what it prints. */
+  /** Runs a `recollect` command on the server's file and returns what it prints. */
   command(...words: string[]): Promise<string>;
   stop(): Promise<void>;
 }

@@ -1,4 +1,4 @@
--- Whether the keys of a partition agree with each other: gives what does not.
+-- Whether the keys of a partition agree with each other; returns what does not.
 if emptied(MARKER) then return redis.error_reply(EMPTIED) end
 local wrong = {}
 local function expect(holds, text)
@@ -6,10 +6,10 @@ local function expect(holds, text)
 end
 local rows, bodies = redis.call('HLEN', METAS), redis.call('HLEN', RECORDS)
 local newest = redis.call('ZREVRANGE', LOG, 0, 0, 'WITHSCORES')[2]
-expect(bodies + redis.call('ZCARD', DROPPED) == rows, 'records without their body, or bodies without their record')
-expect(redis.call('ZCARD', INDEX) == 2 * bodies, 'an index that does not fit its records')
-expect(redis.call('ZCARD', LOG) == rows, 'a log that does not fit its records')
-expect(redis.call('HLEN', ONCE) == redis.call('ZCARD', KEPT), 'remembered keys that do not fit their times')
+expect(bodies + redis.call('ZCARD', DROPPED) == rows, 'records without a body, or bodies without a record')
+expect(redis.call('ZCARD', INDEX) == 2 * bodies, 'an index that does not match its records')
+expect(redis.call('ZCARD', LOG) == rows, 'a log that does not match its records')
+expect(redis.call('HLEN', ONCE) == redis.call('ZCARD', KEPT), 'remembered keys that do not match their times')
 expect(tonumber(newest or 0) <= tonumber(redis.call('HGET', HEAD, 'revision') or 0),
   "records ahead of their partition's revision")
 for _, id in ipairs(redis.call('SMEMBERS', OWN_JOBS)) do
