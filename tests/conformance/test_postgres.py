@@ -275,7 +275,7 @@ async def test_a_store_closes_at_once_however_far_a_wait_for_work_has_come(url):
             await store.close()
 
 
-# ── what it says of itself ───────────────────────────────────────────────────────────────────────
+# ── how it describes itself ──────────────────────────────────────────────────────────────────────
 
 
 async def test_a_store_describes_its_server_its_schema_and_its_durability(store):

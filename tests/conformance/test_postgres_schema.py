@@ -106,7 +106,7 @@ async def test_each_user_is_in_one_hash_partition_and_users_spread_over_all_of_t
     assert len({tables[0] for _, tables in places}) == len(LEAVES)
 
 
-# ── the second lock ──────────────────────────────────────────────────────────────────────────────
+# ── row-level security ───────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_query_that_forgets_its_filter_sees_one_partition_or_nothing(url):

@@ -61,7 +61,7 @@ async def tell(memory: Memory, start: int, end: int) -> None:
 
 
 async def trips_of(way: Proxy, ann: User, verb: Verb) -> int:
-    """The round trips once the index is loaded, connections are open and the server knows its scripts and statements."""
+    """Round trips once the index is loaded, connections are open and the server knows its scripts and statements."""
     seen = []
     for _ in range(CALLS):
         before, *_ = way.traffic.so_far

@@ -105,7 +105,7 @@ class TestTwoFiles(Routed):
         return f"sqlite:///{tmp_path}/home.db"
 
 
-# ── what only several stores have to promise ─────────────────────────────────────────────────────
+# ── what only several stores must promise ────────────────────────────────────────────────────────
 
 
 class Power:

@@ -61,7 +61,7 @@ async def test_a_large_file_whose_writer_was_killed_opens_within_two_seconds(tmp
 
 
 def kill_at_steps(folder: Path, scene: str, fault: str) -> int:
-    """Kill one call at each of its steps and check that it happened completely or not at all. Returns the step count."""
+    """Kill one call at each of its steps and check that it is complete or absent. Returns the number of steps."""
     stage, done = folder / "stage.db", folder / "done.db"
     asyncio.run(_prepare(stage))
     shutil.copy(stage, done)

@@ -338,7 +338,7 @@ async def test_a_caller_that_returns_as_every_connection_becomes_free_is_not_lef
                 calls.append(asyncio.create_task(call(times)))
                 await asyncio.sleep(0.005)
             server.thaw()
-            time.sleep(0.2)  # all answers are there before any is read
+            time.sleep(0.2)  # all answers have arrived before any is read
             async with asyncio.timeout(10):
                 await asyncio.gather(*calls)
 

@@ -1,4 +1,4 @@
-"""Servers and workers die without warning under load: what was acknowledged over HTTP stays, and nothing is half done."""
+"""Servers and workers die without warning under load: what was acknowledged over HTTP stays, nothing is half done."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def rename(old: str, new: str) -> Command:
     return {"command": "rename", "old_path": old, "new_path": new}
 
 
-# ── beside the file tool of the SDK ──────────────────────────────────────────────────────────────
+# ── compared with the SDK's file tool ────────────────────────────────────────────────────────────
 
 A, B, D, K = "/memories/a.txt", "/memories/b.txt", "/memories/d", "/memories/k"
 COMMANDS = [

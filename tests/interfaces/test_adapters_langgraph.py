@@ -232,7 +232,7 @@ async def test_an_unknown_operator_is_an_error(store):
         await store.asearch(PREFS, filter={"price": {"$about": 2}})
 
 
-# ── lives ────────────────────────────────────────────────────────────────────────────────────────
+# ── lifetimes ────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_an_item_lives_for_as_many_minutes_as_its_ttl(store, clock):
@@ -335,7 +335,7 @@ async def test_a_segment_of_the_namespace_can_name_the_user(memory, clock):
     assert await store.alist_namespaces() == [("memories", "bob"), ("settings",)]
 
 
-# ── compared with LangGraph's own ────────────────────────────────────────────────────────────────
+# ── compared with LangGraph's own store ──────────────────────────────────────────────────────────
 
 NAMESPACES = st.sampled_from([("a",), ("a", "b"), ("a", "bc"), ("ab",), ("b", "a"), ("b", "a", "c")])
 KEYS = st.sampled_from(["x", "y", "z"])
@@ -439,7 +439,7 @@ async def test_sync_calls_on_the_memorys_own_loop_are_refused(store):
         store.get(PREFS, "food")
 
 
-# ── writing without a look ───────────────────────────────────────────────────────────────────────
+# ── writing without reading first ────────────────────────────────────────────────────────────────
 
 
 async def test_a_new_item_is_written_with_one_commit_and_nothing_read(open_memory):

@@ -259,7 +259,7 @@ async def test_the_entries_of_a_deleted_conversation_are_gone_even_if_seen_befor
         await store.read_history(entry.id)
 
 
-# ── conversations that others speak in ───────────────────────────────────────────────────────────
+# ── conversations that others take part in ───────────────────────────────────────────────────────
 
 
 def spoken(messages: list[Any]) -> list[str]:

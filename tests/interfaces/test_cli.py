@@ -668,7 +668,7 @@ def test_a_whole_org_is_erased_and_no_other(recollect, lines):
     assert recollect("users", "--json").json == [{"org": "other", "user": "me"}]
 
 
-# ── Looking after it ─────────────────────────────────────────────────────────────────────────────
+# ── Upkeep ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_upkeep_reports_what_it_did(recollect, lines):
@@ -738,7 +738,7 @@ def test_stats_count_users_layers_and_bytes(recollect, lines):
     assert found["users"] == 1
     assert found["records"] == {"conversation": 1, "long_term": 1}
     assert found["bytes"] > 0
-    told = "".join(recollect("stats").out.split())  # a long path is broken wherever the line ends
+    told = "".join(recollect("stats").out.split())  # a long path is wrapped wherever the line ends
     assert "1record" in told and "readonlyno" in told and "/notes.db" in told
 
 
@@ -762,7 +762,7 @@ def test_an_erased_user_is_not_counted_in_the_stats(recollect, lines):
 def test_stats_describe_each_of_several_stores_by_what_it_holds(recollect, lines, tmp_path, monkeypatch):
     monkeypatch.setenv("RECOLLECT_LAYERS", f"conversation=sqlite:///{tmp_path}/talk.db")
     _remember(recollect, lines, TEA)
-    told = "".join(recollect("stats").out.split())  # a long path is broken wherever the line ends
+    told = "".join(recollect("stats").out.split())  # a long path is wrapped wherever the line ends
     assert "conversation:where" in told and "/talk.dbconversation:storesqlite" in told
     assert "therest:where" in told and "/notes.dbtherest:storesqlite" in told
     assert "{" not in told

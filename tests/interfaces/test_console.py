@@ -547,7 +547,7 @@ async def test_making_the_first_key_signs_its_maker_out(client, service):
     assert (await client.post(f"/keys/{own}/revoke", data={"proof": proof_in(page)})).status_code == 403
 
 
-# ── Forms only from our pages ────────────────────────────────────────────────────────────────────
+# ── Forms only from our own pages ────────────────────────────────────────────────────────────────
 
 
 def every_form() -> list[str]:
@@ -602,7 +602,7 @@ async def test_a_body_that_is_not_a_form_is_refused(client):
     assert [document.status_code, broken.status_code, many.status_code] == [415, 400, 413]
 
 
-# ── Text stays text ──────────────────────────────────────────────────────────────────────────────
+# ── Text is shown as text ────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -782,7 +782,7 @@ async def test_an_org_is_counted_apart_from_users_in_the_index(client, noor):
     assert "of 2 users and orgs in memory" in await shown(client, "/overview")
 
 
-# ── The interface, for people ────────────────────────────────────────────────────────────────────
+# ── The API, for people ──────────────────────────────────────────────────────────────────────────
 
 
 def lines_in(page: str) -> list[list[str]]:

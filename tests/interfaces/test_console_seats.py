@@ -104,7 +104,7 @@ async def test_without_a_configured_secret_every_start_has_a_new_one(clock):
         assert not after.seats.proves("", before.seats.proof(""))
 
 
-# ── What does not count ──────────────────────────────────────────────────────────────────────────
+# ── What is not accepted ─────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_cookie_changed_anywhere_is_no_longer_valid(service):

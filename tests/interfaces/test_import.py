@@ -277,7 +277,7 @@ def test_many_sessions_interleaved_line_by_line_are_kept_apart(recollect, lines)
     assert [message["content"] for message in said] == [f"turn {n}" for n in range(20)]
 
 
-# ── what is told, and whose it becomes ───────────────────────────────────────────────────────────
+# ── what is reported, and whose it becomes ───────────────────────────────────────────────────────
 
 
 def test_a_report_says_what_became_of_each_line(recollect, lines, tmp_path):

@@ -421,7 +421,7 @@ def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
     }
 
 
-# ── Strictly read ────────────────────────────────────────────────────────────────────────────────
+# ── Strict parsing ───────────────────────────────────────────────────────────────────────────────
 
 JSON = {"Content-Type": "application/json"}
 
@@ -606,7 +606,7 @@ async def test_it_is_ready_until_it_is_about_to_stop(service, client):
     assert (await client.get("/health")).status_code == 200
 
 
-# ── Treated badly ────────────────────────────────────────────────────────────────────────────────
+# ── Abuse ────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def _echo(scope, receive, send):

@@ -229,7 +229,7 @@ async def test_refusing_a_nearly_right_key_takes_as_long_as_any_other(service):
     assert difference < max(5 * error, 2e-6)
 
 
-# ── How often ────────────────────────────────────────────────────────────────────────────────────
+# ── Rate limits ──────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_key_that_asks_too_often_waits_and_the_others_do_not(clock):
@@ -385,7 +385,7 @@ def test_countless_callers_do_not_fill_the_memory():
     assert len(rate._buckets) == BUCKETS_MAX
 
 
-# ── Making and listing them ──────────────────────────────────────────────────────────────────────
+# ── Making and listing keys ──────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ async def client(service):
         yield one
 
 
-# ── What it stands on ────────────────────────────────────────────────────────────────────────────
+# ── The stores underneath ────────────────────────────────────────────────────────────────────────
 
 
 async def test_layers_are_stored_where_the_settings_say_and_health_lists_each_store(tmp_path):
@@ -189,7 +189,7 @@ async def test_failures_come_page_by_page_even_within_one_user(clock):
     assert last.status_code == 204 and {each.status_code for each in wrong} == {422}
 
 
-# ── Changing what was read ───────────────────────────────────────────────────────────────────────
+# ── Conditional changes ──────────────────────────────────────────────────────────────────────────
 
 
 async def test_an_instruction_is_changed_only_at_the_version_read(client):
@@ -222,7 +222,7 @@ async def test_broken_text_in_a_query_is_a_bad_request(client, query):
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-# ── Who does not read, and who asks too much ─────────────────────────────────────────────────────
+# ── Clients that do not read, and clients that ask too much ──────────────────────────────────────
 
 
 class Impatient(PatientProtocol):
