@@ -1,4 +1,4 @@
-"""The Cosmos DB store keeps every promise, on an emulator or on the account that `RECOLLECT_TEST_COSMOS` names."""
+"""The Cosmos DB store keeps every promise, on an emulator or on the account named by `RECOLLECT_TEST_COSMOS`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_a_commit_waits_as_long_as_the_service_asks_for_when_request_units
 
 
 @on_the_emulator_alone
-async def test_a_store_that_gets_no_request_units_says_so_when_its_patience_ends(store_url):
+async def test_a_store_that_gets_no_request_units_says_so_after_the_timeout(store_url):
     store = await open_store(store_url, busy_timeout_s=1)
     try:
         shared_emulator().throttle(count=1_000, after_ms=200)
@@ -114,7 +114,7 @@ async def test_a_store_that_gets_no_request_units_says_so_when_its_patience_ends
 # ── what is refused, and how ─────────────────────────────────────────────────────────────────────
 
 
-async def test_a_container_that_is_gone_is_not_an_empty_one(store_url):
+async def test_a_deleted_container_is_not_taken_for_an_empty_one(store_url):
     async with opened(store_url) as store:
         await put(store, message("a"))
         remove(store_url)
@@ -129,7 +129,7 @@ async def test_a_container_that_is_gone_is_not_an_empty_one(store_url):
                 await call()
 
 
-async def test_a_container_is_made_unless_the_url_says_no(store_url):
+async def test_a_container_is_created_unless_the_url_says_no(store_url):
     with pytest.raises(Unavailable, match="create=no"):
         await open_store(f"{store_url}&create=no")
     async with opened(store_url) as store:
@@ -161,7 +161,7 @@ async def test_a_container_of_another_version_is_refused_and_not_touched(store_u
         assert container.read_item("store", "=store")["layout"] == 2
 
 
-async def test_a_check_finds_a_record_that_was_changed_behind_our_back(store_url):
+async def test_a_check_finds_a_record_changed_behind_our_back(store_url):
     async with opened(store_url) as store:
         await put(store, message("a"), message("b"))
         assert await store.check() == []
@@ -181,7 +181,7 @@ async def test_an_account_that_cannot_be_reached_is_unavailable():
     assert KEY not in str(caught.value)
 
 
-async def test_an_account_that_hangs_is_unavailable_when_patience_ends():
+async def test_an_account_that_hangs_is_unavailable_after_the_timeout():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"cosmos://127.0.0.1:{silent.getsockname()[1]}/db/c?key={KEY}&emulator=yes"
         start = time.monotonic()
@@ -203,7 +203,7 @@ def test_a_key_is_taken_from_the_url_or_from_the_environment():
     assert read_url(ACCOUNT, {KEY_VARIABLE: SECRET}).endpoint == "https://acme.documents.azure.com:443/"
 
 
-async def test_no_description_and_no_error_shows_the_key(store_url):
+async def test_neither_descriptions_nor_errors_show_the_key(store_url):
     where = read_url(f"{ACCOUNT}?key={SECRET}", {})
     assert SECRET not in repr(where) + str(where)
     async with opened(store_url) as store:
@@ -225,7 +225,7 @@ async def test_no_description_and_no_error_shows_the_key(store_url):
         ACCOUNT,
     ],
 )
-def test_a_url_that_means_nothing_is_refused_without_being_shown(wrong):
+def test_an_invalid_url_is_refused_without_being_shown(wrong):
     with pytest.raises(RecollectError) as caught:
         read_url(wrong if wrong == ACCOUNT else f"{wrong}{'&' if '?' in wrong else '?'}key={SECRET}", {})
     assert type(caught.value) is ValidationError

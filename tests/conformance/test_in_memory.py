@@ -1,4 +1,4 @@
-"""The in-memory store, which is also the model of the others, keeps every promise."""
+"""The in-memory store, which is also the model for the others, keeps every promise."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bad and odd inputs end the same way on every store, and nobody sees what is another's."""
+"""Bad and odd inputs end the same way on every store, and nobody sees another's data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def test_bad_and_odd_inputs_end_as_they_do_in_memory(kind):
     assert differences(model, await on_store(lambda: fresh_url(kind), QUICK)) == []
 
 
-def test_the_table_tells_where_a_store_differs():
+def test_the_table_shows_where_a_store_differs():
     model = {"A1": Outcome("A1", {"empty": "ValidationError content"}), "A2": Outcome("A2", {"int": "as it should"})}
     lax = {"A1": Outcome("A1", {"empty": "nothing: it was taken"}, ("empty: nothing: it was taken",))}
     assert differences(model, model) == []

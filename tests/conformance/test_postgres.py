@@ -1,4 +1,4 @@
-"""The PostgreSQL store keeps every promise, shares a database, wakes workers and tells no secret."""
+"""The PostgreSQL store keeps every promise, shares a database, wakes workers and reveals no secret."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TestPostgres(StoreConformance):
 # ── without pgvector ─────────────────────────────────────────────────────────────────────────────
 
 
-async def test_without_pgvector_all_is_kept_and_only_search_over_an_org_is_missing():
+async def test_without_pgvector_everything_is_stored_and_only_org_wide_search_is_missing():
     with fresh_url(pgvector="off") as url:
         async with opened(url) as store:
             assert SHARED in store.abilities
@@ -77,7 +77,7 @@ async def test_without_pgvector_all_is_kept_and_only_search_over_an_org_is_missi
             assert await store.check() == []
 
 
-async def test_vectors_from_before_pgvector_come_along_bit_for_bit():
+async def test_vectors_from_before_pgvector_are_migrated_bit_for_bit():
     every_number = b"".join(bits.to_bytes(2, "little") for bits in range(0x7C00))
     negative = b"".join((bits | 0x8000).to_bytes(2, "little") for bits in range(0x7C00))
     parts = [half[at : at + 8_000] for half in (every_number, negative) for at in range(0, len(half), 8_000)]
@@ -111,7 +111,7 @@ async def test_commits_that_share_a_transaction_each_get_their_own_answer(store)
 
 
 def _addition(id: str, user: str = "ann", content: str = "hello") -> Changes:
-    """What most commits are: something new, with its work and its key."""
+    """A typical commit: something new, with its work and its key."""
     partition = Partition("acme", user)
     put = (message(id, content, partition=partition),)
     return Changes(partition, put=put, enqueue=(work(f"job of {id}", partition, (id,)),), key=f"key of {id}")
@@ -141,7 +141,7 @@ async def test_additions_of_many_users_share_a_statement_and_each_gets_its_own_a
     assert await store.check() == []
 
 
-async def test_additions_of_one_user_in_one_statement_are_as_if_one_came_after_the_other(store):
+async def test_additions_of_one_user_in_one_statement_act_as_if_made_one_by_one(store):
     commits = [_addition(f"m{n}") for n in range(20)]
     assert await _answers(store, *commits) == list(range(1, 21))
     found = await listed(store, Filter(ANN))
@@ -151,7 +151,7 @@ async def test_additions_of_one_user_in_one_statement_are_as_if_one_came_after_t
     assert await _answers(store, twice, _addition("x"), twice, _addition("y")) == [21, 22, 21, 23]
 
 
-async def test_additions_whose_partition_another_process_writes_wait_and_their_neighbours_do_not(store, url):
+async def test_additions_wait_for_another_process_writing_their_partition_but_the_others_do_not(store, url):
     plain, _, _ = url.partition("?")
     with psycopg.connect(plain) as another:
         another.execute("select pg_advisory_xact_lock(hashtextextended('acme' || chr(31) || 'ann', 0))")
@@ -176,7 +176,7 @@ async def test_several_recollects_share_one_database_by_schema(url):
 
 
 async def _blocks_read(store: PostgresStore) -> int:
-    """Blocks of tables and indexes that the one connection of a store has looked at so far."""
+    """Table and index blocks that a store's single connection has read so far."""
 
     async def count(db: psycopg.AsyncConnection) -> int:
         await db.execute("select pg_stat_force_next_flush()")
@@ -197,7 +197,7 @@ async def _cost(store: PostgresStore, call: Awaitable[object]) -> int:
 
 
 async def _costs_beside(count: int) -> dict[str, int]:
-    """What calls read that are about a few of so many records and jobs, by plans from before any of them was there."""
+    """What calls about a few of `count` records and jobs read, with plans made before any of them existed."""
     ids = [f"m{n}" for n in range(count)]
     named = tuple(ids[:: count // 20][:20])
     jobs: list[Job] = []
@@ -229,13 +229,13 @@ async def _costs_beside(count: int) -> dict[str, int]:
             return {name: await _cost(store, call()) for name, call in calls.items()}
 
 
-async def test_what_is_named_is_found_by_its_name_also_by_plans_that_were_made_for_empty_tables():
+async def test_ids_are_looked_up_by_index_even_with_plans_made_for_empty_tables():
     few, many = await _costs_beside(180), await _costs_beside(3_600)
-    # Twenty names may stand on as many pages, and an index be a step deeper.
+    # Twenty ids may lie on as many pages, and an index may be one level deeper.
     assert {name: blocks for name, blocks in many.items() if blocks - few[name] > 120} == {}
 
 
-async def test_additions_of_many_users_look_at_none_of_the_others(url):
+async def test_additions_of_many_users_read_nothing_of_the_others(url):
     async with opened(url.replace("schema=", "pool_max=1&schema=")) as store:
         seen = []
         for number, users in enumerate((100, 2_000)):
@@ -260,14 +260,14 @@ async def test_a_job_wakes_a_worker_of_another_process_at_once(store, url):
         assert len(await other.claim(NOW, LEASE_S, 10)) == 1
 
 
-async def test_a_job_for_later_wakes_nobody(store):
+async def test_a_job_scheduled_for_later_wakes_nobody(store):
     waiting = asyncio.create_task(store.wait_for_work(0.6))
     await asyncio.sleep(0.2)
     await enqueue(store, work("j", due_at=NOW + 1))
     assert not await waiting
 
 
-async def test_a_store_that_somebody_waits_on_closes_at_once_whatever_the_waiting_has_come_to(url):
+async def test_a_store_closes_at_once_however_far_a_wait_for_work_has_come(url):
     for waited_s in (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05) * 2:
         store = await open_store(url)
         assert not await store.wait_for_work(waited_s)
@@ -275,7 +275,7 @@ async def test_a_store_that_somebody_waits_on_closes_at_once_whatever_the_waitin
             await store.close()
 
 
-# ── what it says of itself ───────────────────────────────────────────────────────────────────────
+# ── how it describes itself ──────────────────────────────────────────────────────────────────────
 
 
 async def test_a_store_describes_its_server_its_schema_and_its_durability(store):
@@ -287,12 +287,12 @@ async def test_a_store_describes_its_server_its_schema_and_its_durability(store)
     assert told["durability"] == "on disk (fsync, synchronous_commit=on) when a call returns"
 
 
-def test_a_server_that_may_lose_writes_is_told_so():
+def test_a_server_that_may_lose_writes_is_reported():
     assert durability(Found("18", 1, None, False, "on", False)).startswith("NOT SAFE")
     assert "last second" in durability(Found("18", 1, None, True, "off", False))
 
 
-async def test_a_password_is_never_told():
+async def test_a_password_is_never_shown():
     secret = "postgresql://ann:s%40cret@127.0.0.1:1/db?schema=s"
     assert read_address(secret).shown == "postgresql://ann@127.0.0.1:1/db?schema=s"
     with pytest.raises(Unavailable) as caught:
@@ -305,12 +305,12 @@ async def test_a_password_is_never_told():
     "query", ["schema=Big", "schema=a-b", "schema=", "pool_max=0", "pool_min=3&pool_max=2", "pool_max=x", "pgvector=no",
               "compact=1", "statement_timeout_s=0", "unknown=1", "&&"],
 )  # fmt: skip
-async def test_a_url_that_means_nothing_is_refused(query):
+async def test_an_invalid_url_is_refused(query):
     with refused(ValidationError, "url"):
         await open_store(f"postgresql://127.0.0.1/db?{query}")
 
 
-async def test_upkeep_and_checks_work_on_what_is_there(url):
+async def test_upkeep_and_checks_work_on_a_store_with_data(url):
     for how in ("plain", "full"):
         async with opened(f"{url.replace('schema=', f'compact={how}&schema=')}") as store:
             await put(store, message(f"a {how}", vector=TEA), message("b", how, BOB).with_(scope=FULL.scope))

@@ -1,4 +1,4 @@
-"""The tables are fit for Citus, hide what a query forgets to filter, and come in numbered steps."""
+"""The tables are ready for Citus, hide what a query forgets to filter, and are created in numbered steps."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def url() -> Iterator[str]:
 
 
 def _connect(url: str) -> psycopg.Connection:
-    """A plain connection to the schema of a store, as somebody who writes queries of their own has it."""
+    """A plain connection to the schema of a store, as used for hand-written queries."""
     plain, schema = _parts(url)
     return psycopg.connect(plain, autocommit=True, options=f"-c search_path={schema},public")
 
 
 def _parts(url: str) -> tuple[str, str]:
-    """The URL without our own parameter, and the schema that it names."""
+    """The URL without our own parameter, and the schema it names."""
     plain, _, schema = url.rpartition("schema=")
     return plain.rstrip("?&"), schema
 
@@ -63,7 +63,7 @@ def _all(url: str, sql: str, *values: object) -> list[tuple]:
 # ── ready for Citus ──────────────────────────────────────────────────────────────────────────────
 
 
-async def test_every_key_of_every_table_holds_the_columns_that_citus_can_distribute_by(url):
+async def test_every_key_of_every_table_includes_the_columns_citus_can_distribute_by(url):
     async with opened(url):
         pass
     keys = _all(
@@ -78,7 +78,7 @@ async def test_every_key_of_every_table_holds_the_columns_that_citus_can_distrib
         assert set(columns) >= DISTRIBUTION_COLUMNS, table
 
 
-async def test_nothing_in_the_schema_stands_in_the_way_of_distributing_it(url):
+async def test_nothing_in_the_schema_prevents_distributing_it(url):
     async with opened(url):
         pass
     constraints = _all(
@@ -95,7 +95,7 @@ async def test_nothing_in_the_schema_stands_in_the_way_of_distributing_it(url):
     assert split == [("HASH (org, usr)",)]
 
 
-async def test_a_user_lies_in_one_hash_partition_and_users_in_all_of_them(url):
+async def test_each_user_is_in_one_hash_partition_and_users_spread_over_all_of_them(url):
     async with opened(url) as store:
         for user in range(60):
             await put_many(store, [message(f"m{n}", partition=Partition("acme", f"u{user}")) for n in range(3)])
@@ -106,7 +106,7 @@ async def test_a_user_lies_in_one_hash_partition_and_users_in_all_of_them(url):
     assert len({tables[0] for _, tables in places}) == len(LEAVES)
 
 
-# ── the second lock ──────────────────────────────────────────────────────────────────────────────
+# ── row-level security ───────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_query_that_forgets_its_filter_sees_one_partition_or_nothing(url):
@@ -129,7 +129,7 @@ async def test_a_query_that_forgets_its_filter_sees_one_partition_or_nothing(url
         assert (await one(store, "bob's", BOB)).content == "hello"
 
 
-async def test_a_call_about_several_partitions_sees_those_and_no_others(url):
+async def test_a_call_about_several_partitions_sees_only_those(url):
     async with opened(url) as store:
         for user in ("ann", "bob", "an"):
             await put(store, message(f"{user}'s", partition=Partition("acme", user)))
@@ -141,7 +141,7 @@ async def test_a_call_about_several_partitions_sees_those_and_no_others(url):
             db.execute("insert into jobs values ('acme', 'an', 'j', 'k', '[]', 0, 0)")
 
 
-async def test_the_store_itself_is_under_the_second_lock(url):
+async def test_the_store_itself_is_subject_to_row_level_security(url):
     async with opened(url):
         pass
     owner, superuser = _all(url, "select rolname, rolsuper or rolbypassrls from pg_roles where rolname = current_user")[
@@ -158,7 +158,7 @@ async def test_the_store_itself_is_under_the_second_lock(url):
     assert all(locked and owned_by == owner for _, locked, owned_by in locks)
 
 
-async def test_what_one_call_may_see_is_over_when_it_ends(url):
+async def test_what_one_call_may_see_is_reset_when_it_ends(url):
     async with opened(url.replace("schema=", "pool_max=1&schema=")) as store:
         await put(store, message("a"))
         additions = (Changes(of, put=(message("b", partition=of),), key=f"key of {of}") for of in (ANN, BOB))
@@ -178,7 +178,7 @@ async def _settings_of(db):
 # ── what a call reads ────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_commit_and_a_get_find_ids_by_the_key_alone_also_before_the_tables_have_statistics(url):
+async def test_a_commit_and_a_get_find_ids_by_key_even_before_the_tables_have_statistics(url):
     async with opened(url.replace("schema=", "pool_max=2&schema=")) as store:
         for n in range(30):
             both = [Changes(of, put=(message(f"m{n}", partition=of),), key=f"k{n}") for of in (ANN, BOB)]
@@ -198,7 +198,7 @@ async def test_a_commit_and_a_get_find_ids_by_the_key_alone_also_before_the_tabl
 # ── search over an org ───────────────────────────────────────────────────────────────────────────
 
 
-async def test_search_over_an_org_walks_the_graph_once_there_is_one_and_finds_the_same(url):
+async def test_org_wide_search_uses_the_vector_graph_once_it_exists_and_finds_the_same(url):
     async with opened(url) as store:
         for user in range(10):
             of = Partition("acme", f"u{user}")
@@ -219,7 +219,7 @@ async def test_search_over_an_org_walks_the_graph_once_there_is_one_and_finds_th
 
 
 def _anywhere(number: int) -> Vector:
-    """A direction of its own for each number."""
+    """A different direction for each number."""
     chance = random.Random(number)
     numbers = [chance.gauss(0, 1) for _ in range(SIZE)]
     return Vector("tiny", struct.pack(f"<{SIZE}e", *(each / math.hypot(*numbers) for each in numbers)))
@@ -228,7 +228,7 @@ def _anywhere(number: int) -> Vector:
 # ── migrations ───────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_who_was_erased_before_veils_were_known_loses_the_name_when_the_schema_is_brought_up_to_date(url):
+async def test_a_user_erased_before_veils_existed_loses_the_name_when_the_schema_is_migrated(url):
     async with opened(url) as store:
         await put(store, message("a"))
         await put(store, message("b", partition=BOB))
@@ -255,7 +255,7 @@ async def test_many_openers_at_once_make_one_schema(url):
     assert _all(url, "select number from migrations order by number") == [(n + 1,) for n in range(len(MIGRATIONS))]
 
 
-async def test_a_schema_of_the_first_version_is_brought_up_to_date_with_what_it_holds(url):
+async def test_a_schema_of_the_first_version_is_migrated_with_its_data(url):
     plain, schema = _parts(url)
     options = f"-c search_path={schema},public"
     async with await psycopg.AsyncConnection.connect(plain, autocommit=True, options=options) as db:
@@ -299,7 +299,7 @@ async def test_a_schema_of_an_earlier_version_is_refused_and_not_touched_where_t
             assert (await one(store, "a")).content == "hello"
 
 
-async def test_a_migration_may_take_longer_than_a_call_and_those_who_start_meanwhile_wait_for_it(url):
+async def test_a_migration_may_outlast_the_call_timeout_and_others_wait_for_it(url):
     async with opened(url):
         pass
     plain, schema = _parts(url)
@@ -320,7 +320,7 @@ async def test_a_migration_may_take_longer_than_a_call_and_those_who_start_meanw
     assert _all(url, "select max(number) from migrations") == [(len(MIGRATIONS) + 1,)]
 
 
-async def test_a_migration_that_fails_leaves_the_version_from_before(url):
+async def test_a_migration_that_fails_leaves_the_previous_version(url):
     async with opened(url) as store:
         await put(store, message("a"))
 

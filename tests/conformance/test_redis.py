@@ -48,7 +48,7 @@ async def test_a_store_of_a_newer_layout_is_refused_and_not_touched():
 
 
 @pytest.mark.xdist_group("redis")
-async def test_who_an_earlier_version_has_erased_loses_the_name_when_the_store_is_looked_after():
+async def test_a_user_erased_by_an_earlier_version_loses_the_name_at_the_next_upkeep():
     with fresh_url("redis") as url:
         async with opened(url) as store:
             await put(store, message("a"))
@@ -64,7 +64,7 @@ async def test_who_an_earlier_version_has_erased_loses_the_name_when_the_store_i
 
 
 @pytest.mark.xdist_group("redis")
-async def test_who_came_back_after_being_erased_keeps_the_name_although_all_of_it_is_purged():
+async def test_a_user_who_returned_after_an_erase_keeps_the_name_even_if_everything_is_purged():
     with fresh_url("redis") as url:
         async with opened(url) as store:
             await put(store, message("a"))
@@ -75,7 +75,7 @@ async def test_who_came_back_after_being_erased_keeps_the_name_although_all_of_i
 
 
 def name_again(url: str) -> None:
-    """Let Ann, who was erased, stand under her name, as versions before veils left it."""
+    """Put the erased Ann back under her name, as versions before veils left it."""
     prefix = url.rpartition("prefix=")[2]
     with redis.Redis.from_url(url.partition("?")[0]) as client:
         for key in client.scan_iter(f"{prefix}:*%7Berased%7D*"):

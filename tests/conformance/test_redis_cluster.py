@@ -1,4 +1,4 @@
-"""A Cluster of three masters and three replicas keeps every promise, also while slots move."""
+"""A Cluster of three masters and three replicas keeps every promise, even while slots move."""
 
 from __future__ import annotations
 

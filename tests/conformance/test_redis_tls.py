@@ -1,6 +1,6 @@
-"""Redis over TLS: a certificate of our own is trusted where it is named, and nowhere else.
+"""Redis over TLS: a self-made certificate is trusted where it is named, and nowhere else.
 
-The servers of the tests have no TLS inside; one that ends it stands before a real one, as it does at many hosts.
+The test servers have no TLS of their own; a TLS proxy stands in front of a real one, as at many hosts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def opened(url):
     return Memory.open(url, embedder=HashingEmbedder(), worker=False, busy_timeout_s=1.0)
 
 
-async def test_memories_are_kept_over_tls_with_a_certificate_that_is_named(port, certificate):
+async def test_memories_are_stored_over_tls_with_a_named_certificate(port, certificate):
     url = f"rediss://127.0.0.1:{port}/0?prefix=tls&ssl_ca_certs={certificate}/certificate.pem"
     async with opened(url) as memory:
         ann = memory.user("ann")
@@ -59,13 +59,13 @@ async def test_memories_are_kept_over_tls_with_a_certificate_that_is_named(port,
         await ann.erase()
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(port):
+async def test_an_untrusted_certificate_is_refused(port):
     with pytest.raises(Unavailable):
         async with asyncio.timeout(30):
             await opened(f"rediss://127.0.0.1:{port}/0?prefix=tls").start()
 
 
-async def test_a_server_with_tls_is_not_spoken_to_in_the_clear(port):
+async def test_a_tls_server_is_not_spoken_to_in_the_clear(port):
     with pytest.raises(RecollectError):
         async with asyncio.timeout(30):
             await opened(f"redis://127.0.0.1:{port}/0?prefix=tls").start()

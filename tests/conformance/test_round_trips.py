@@ -1,4 +1,4 @@
-"""How often a verb goes to a server and back: as often for who has much as for who has little."""
+"""How many round trips a verb needs: as many for a user with much data as for one with little."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ VERBS: dict[str, Verb] = {
 }
 TRIPS = {
     "postgresql": (1, 1, 1, 2, 2, 3),
-    "redis": (1, 1, 1, 1, 1, 3),  # what is asked for at the same time goes there together
-    "cosmos": (2, 2, 1, 3, 3, 4),  # a list reads the head of the partition first; an org that has nothing may be erased
+    "redis": (1, 1, 1, 1, 1, 3),  # concurrent requests are sent together
+    "cosmos": (2, 2, 1, 3, 3, 4),  # a list reads the partition's head first; an org without records may be erased
 }
-"""What each of the verbs takes of a user who is held; a search and a context ask for what the user and the org have."""
+"""Round trips of each verb for a user whose index is held; a search and a context query both user and org."""
 
 
 @asynccontextmanager
 async def beside(kind: str) -> AsyncIterator[tuple[Proxy, Memory]]:
-    """A memory on a server, and the way there."""
+    """A memory on a server, and the proxy in front of it."""
     with fresh_url(kind) as url:
         port = re.search(r"127\.0\.0\.1:(\d+)", url)
         if port is None:
@@ -50,7 +50,7 @@ async def beside(kind: str) -> AsyncIterator[tuple[Proxy, Memory]]:
 
 
 async def tell(memory: Memory, start: int, end: int) -> None:
-    """Say much, and let it be enriched."""
+    """Store a lot, and let it be enriched."""
     ann = memory.user("ann")
     said = [{"role": "user", "content": f"The kettle number {n} is in room {n}."} for n in range(start, end)]
     await ann.session("s").add_messages(said)
@@ -61,7 +61,7 @@ async def tell(memory: Memory, start: int, end: int) -> None:
 
 
 async def trips_of(way: Proxy, ann: User, verb: Verb) -> int:
-    """What it takes once the index is read in, connections are open and the server knows its scripts and statements."""
+    """Round trips once the index is loaded, connections are open and the server knows its scripts and statements."""
     seen = []
     for _ in range(CALLS):
         before, *_ = way.traffic.so_far
@@ -72,7 +72,7 @@ async def trips_of(way: Proxy, ann: User, verb: Verb) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_reading_takes_the_same_few_round_trips_whatever_the_user_has(kind):
+async def test_reading_takes_the_same_few_round_trips_however_much_the_user_has(kind):
     async with beside(kind) as (way, memory):
         ann = memory.user("ann")
         for start, end in ((0, 30), (30, 110)):
@@ -90,7 +90,7 @@ async def received_by(way: Proxy, call: Awaitable[object]) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS[:2])
-async def test_a_page_by_a_label_does_not_bring_all_that_has_another(kind):
+async def test_a_page_filtered_by_metadata_does_not_transfer_everything_else(kind):
     async with beside(kind) as (way, memory):
         ann = memory.user("ann")
         for start in range(0, 400, 80):
@@ -105,7 +105,7 @@ async def test_a_page_by_a_label_does_not_bring_all_that_has_another(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_pages_of_many_layers_bring_each_record_once(kind):
+async def test_pages_over_many_layers_transfer_each_record_once(kind):
     layers = ("conversation", "long_term", "fact", "learning", "entity")
 
     async def walk(store: Store, where: Filter) -> list[str]:

@@ -1,6 +1,6 @@
-"""Layers in different stores keep the promises of one store, but for those that need a single clock of revisions.
+"""Layers in different stores keep the promises of one store, except those that need a single revision counter.
 
-Records of the suite are messages, so most of it runs at home; facts and past records go elsewhere.
+The suite's records are messages, so most of it runs in the home store; facts and past records go elsewhere.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NOT_PROMISED = {
     "test_a_list_of_several_layers_is_one_list": ORDER,
     "test_every_filter_means_the_same_in_every_store": ORDER,
 }
-"""Sentences that do not hold for several stores, each with the reason."""
+"""Promises that do not hold for several stores, each with the reason."""
 
 
 async def routed(home: str, rest: str) -> RoutedStore:
@@ -64,7 +64,7 @@ async def routed(home: str, rest: str) -> RoutedStore:
 
 
 class Routed(StoreConformance):
-    """The suite over two stores; what cannot be promised is skipped by name."""
+    """The suite over two stores; promises that cannot hold are skipped by name."""
 
     @pytest.fixture(autouse=True)
     def _only_what_is_promised(self, request: pytest.FixtureRequest) -> None:
@@ -79,7 +79,7 @@ class Routed(StoreConformance):
     @pytest_asyncio.fixture
     async def store(self, store_url: str, rest_url: str) -> AsyncIterator[Store]:
         store = await routed(store_url, rest_url)
-        # Other processes open a store by its URL, and several stores have none.
+        # Other processes open a store by its URL, and a routed store has none.
         store.abilities -= {SHARED, DURABLE}
         yield store
         with suppress(Unavailable):
@@ -105,11 +105,11 @@ class TestTwoFiles(Routed):
         return f"sqlite:///{tmp_path}/home.db"
 
 
-# ── what only several stores have to promise ─────────────────────────────────────────────────────
+# ── what only several stores must promise ────────────────────────────────────────────────────────
 
 
 class Power:
-    """A store that fails at its n-th commit, before it or right after it, as when the process is killed there."""
+    """A store that fails right before or right after its n-th commit, as if the process were killed there."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -161,12 +161,12 @@ async def learned(store: Store, job: Job, content: str = "likes tea", id: str = 
     await store.commit(changes, NOW)
 
 
-async def test_a_layer_that_commits_join_with_others_cannot_live_apart(rest: Power, home: Power) -> None:
+async def test_a_layer_committed_together_with_others_cannot_be_stored_apart(rest: Power, home: Power) -> None:
     with refused(ValidationError, "layers.past"):
         RoutedStore(rest, {"past": home})
 
 
-async def test_a_commit_that_nobody_waits_for_any_more_fails_without_a_word(home: Power) -> None:
+async def test_an_abandoned_commit_fails_silently(home: Power) -> None:
     class Far(Power):
         async def commit(self, changes: Changes, now: int) -> int:
             await asyncio.sleep(0.01)
@@ -195,7 +195,7 @@ async def test_each_layer_is_in_its_own_store(store: RoutedStore, home: Power, r
     assert ids_of(await store.get(ANN, ["f", "m", "w"], NOW)) == ["f", "m", "w"]
 
 
-async def test_a_job_is_where_the_records_of_its_commit_are(store: RoutedStore, home: Power, rest: Power) -> None:
+async def test_a_job_is_stored_with_the_records_of_its_commit(store: RoutedStore, home: Power, rest: Power) -> None:
     await store.commit(Changes(ANN, put=(fact("f"),), enqueue=(work("j1"),)), NOW)
     await store.commit(Changes(ANN, put=(message("m"),), enqueue=(work("j2"),)), NOW)
     await store.commit(Changes(ANN, drop=("e",), enqueue=(Job("j3", ANN, "remake", due_at=NOW),)), NOW)
@@ -203,7 +203,7 @@ async def test_a_job_is_where_the_records_of_its_commit_are(store: RoutedStore, 
     assert ids_of(await home.claim(NOW, LEASE_S, 9)) == ["j2"]
 
 
-async def test_a_job_of_another_store_is_put_off_and_finished_there(store: RoutedStore, rest: Power) -> None:
+async def test_a_job_of_another_store_is_postponed_and_finished_there(store: RoutedStore, rest: Power) -> None:
     await store.commit(Changes(ANN, put=(fact("f"),), enqueue=(work("j"),)), NOW)
     (job,) = await store.claim(NOW, LEASE_S, 9)
     assert isinstance(job, RoutedJob)
@@ -216,7 +216,7 @@ async def test_a_job_of_another_store_is_put_off_and_finished_there(store: Route
     assert not await rest.claim(NOW + 9 * LEASE_MS, LEASE_S, 9)
 
 
-async def test_jobs_of_no_store_starve_those_of_another(store: RoutedStore) -> None:
+async def test_jobs_of_one_store_do_not_starve_those_of_another(store: RoutedStore) -> None:
     for n in range(20):
         await store.commit(Changes(ANN, put=(message(f"m{n}"),), enqueue=(work(f"home{n}"),)), NOW)
     await store.commit(Changes(ANN, put=(fact("f"),), enqueue=(work("elsewhere"),)), NOW)
@@ -227,7 +227,7 @@ async def test_jobs_of_no_store_starve_those_of_another(store: RoutedStore) -> N
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("where", ["home", "rest"])
-async def test_killed_at_any_commit_what_was_learned_is_there_once(
+async def test_what_was_learned_is_there_once_wherever_a_commit_is_killed(
     store: RoutedStore, home: Power, rest: Power, where: str, at: int, after: bool
 ) -> None:
     await store.commit(Changes(ANN, put=(message("m"),), enqueue=(learn(),)), NOW)
@@ -235,7 +235,7 @@ async def test_killed_at_any_commit_what_was_learned_is_there_once(
     killed.commits_left, killed.after = at, after
     for attempt in range(3):
         for job in await store.claim(NOW + attempt * LEASE_MS, LEASE_S, 9):
-            # Each try answers differently, as a model may, and under an id of its own.
+            # Each attempt answers differently, as a model may, and with a different id.
             with suppress(Unavailable):
                 if job.kind == "learn":
                     await learned(store, job, f"answer {attempt}", f"f{attempt}")
@@ -256,7 +256,7 @@ async def test_the_end_of_a_job_comes_after_all_it_wrote(store: RoutedStore, hom
     assert ids_of(await rest.claim(NOW + LEASE_MS, LEASE_S, 9)) == ["j"], "it is not lost without a word"
 
 
-async def test_nothing_is_learned_from_a_message_that_is_forgotten_meanwhile(store: RoutedStore, rest: Power) -> None:
+async def test_nothing_is_learned_from_a_message_forgotten_meanwhile(store: RoutedStore, rest: Power) -> None:
     await store.commit(Changes(ANN, put=(message("m"),), enqueue=(learn(),)), NOW)
     (job,) = await store.claim(NOW, LEASE_S, 9)
     await drop(store, "m")
@@ -266,7 +266,7 @@ async def test_nothing_is_learned_from_a_message_that_is_forgotten_meanwhile(sto
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["a message", "everything"])
-async def test_what_was_about_to_be_written_when_a_message_was_forgotten_is_refused(whole: bool) -> None:
+async def test_a_write_in_flight_when_its_message_is_forgotten_is_refused(whole: bool) -> None:
     home, rest = InMemoryStore(), Paused(InMemoryStore())
     store = RoutedStore(rest, {"conversation": home})
     await store.commit(Changes(ANN, put=(message("m"),), enqueue=(learn("first"), learn())), NOW)
@@ -301,7 +301,7 @@ class Paused:
         return await self._store.commit(changes, now)
 
 
-async def test_one_forget_covers_all_stores_and_is_ended_by_calling_it_again(
+async def test_one_forget_covers_all_stores_and_is_completed_by_calling_it_again(
     store: RoutedStore, home: Power, rest: Power
 ) -> None:
     await put(store, message("m"), fact("f"))
@@ -311,14 +311,14 @@ async def test_one_forget_covers_all_stores_and_is_ended_by_calling_it_again(
     assert await listed(store, Filter(ANN)) == []
 
 
-async def test_a_part_forget_drops_in_every_store(store: RoutedStore, home: Power, rest: Power) -> None:
+async def test_a_partial_forget_drops_in_every_store(store: RoutedStore, home: Power, rest: Power) -> None:
     await put(store, message("m"), message("other", session="s2"), message("e", layer="episodic"), fact("f"))
     gone = await store.forget(Filter(ANN, session="s1"), NOW)
     assert (gone.count, gone.done) == (2, True)
     assert ids_of(await listed(store, Filter(ANN))) == ["other", "f"]
 
 
-async def test_fences_are_seen_by_nobody_and_go_with_the_dead(store: RoutedStore, rest: Power) -> None:
+async def test_fences_are_visible_to_nobody_and_are_purged_with_the_dead(store: RoutedStore, rest: Power) -> None:
     await store.commit(Changes(ANN, put=(message("m"),), enqueue=(learn(),)), NOW)
     (job,) = await store.claim(NOW, LEASE_S, 9)
     await learned(store, job)
@@ -332,7 +332,7 @@ async def test_fences_are_seen_by_nobody_and_go_with_the_dead(store: RoutedStore
     assert await listed(rest, Filter(ANN, ("fence",))) == []
 
 
-async def test_a_reader_of_all_stores_ends_equal_to_a_full_read(store: RoutedStore, rest: Power) -> None:
+async def test_an_incremental_reader_of_all_stores_ends_equal_to_a_full_read(store: RoutedStore, rest: Power) -> None:
     reader = Reader()
     for n in range(300):
         await put(store, message(f"m{n}"), fact(f"f{n}"))
@@ -346,7 +346,9 @@ async def test_a_reader_of_all_stores_ends_equal_to_a_full_read(store: RoutedSto
     assert set(reader.held) == set(ids_of(await listed(store, Filter(ANN))))
 
 
-async def test_when_one_store_starts_over_a_reader_is_told_all_of_every_store(store: RoutedStore, rest: Power) -> None:
+async def test_when_one_store_starts_over_a_reader_gets_everything_of_every_store(
+    store: RoutedStore, rest: Power
+) -> None:
     await put(store, message("m"), fact("f"))
     reader = Reader()
     await reader.catch_up(store)
@@ -355,7 +357,7 @@ async def test_when_one_store_starts_over_a_reader_is_told_all_of_every_store(st
     assert (set(reader.held), reader.resets) == ({"m"}, 2)
 
 
-async def test_what_a_layer_left_behind_when_it_moved_is_not_shown_and_goes_without_a_loss(
+async def test_leftovers_of_a_moved_layer_are_not_shown_and_are_dropped_without_loss(
     store: RoutedStore, home: Power, rest: Power
 ) -> None:
     await put(rest, message("m", "as it was"), fact("f"))
@@ -376,7 +378,7 @@ async def test_a_cursor_of_another_list_is_refused(store: RoutedStore) -> None:
             await store.list(Filter(ANN), NOW, after=cursor)
 
 
-async def test_work_is_found_in_one_store_while_another_cannot_be_reached() -> None:
+async def test_work_is_found_in_one_store_while_another_is_unreachable() -> None:
     home, rest = InMemoryStore(), InMemoryStore()
     store = RoutedStore(rest, {"conversation": home})
     await enqueue(store, work("j"))

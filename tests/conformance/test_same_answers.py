@@ -1,4 +1,4 @@
-"""Ranking is the same code with the same result on every store: the same questions, the same ids, in the same order."""
+"""Ranking is the same code with the same result on every store: same questions, same ids, same order."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def answers(kind):
 
 @pytest.fixture(scope="module")
 def model():
-    """What the store in memory answers; asked once."""
+    """What the in-memory store answers, asked once."""
     return {}
 
 

@@ -49,7 +49,7 @@ async def test_a_page_of_many_layers_is_read_in_order_and_never_sorted(tmp_path:
 
 
 @pytest.mark.parametrize("count", [0, 1, 199, 200, 201])
-async def test_all_of_a_user_comes_in_one_page_be_it_little_or_more(tmp_path: Path, count: int):
+async def test_all_records_of_a_user_come_in_one_page_few_or_many(tmp_path: Path, count: int):
     async with opened(f"sqlite:///{tmp_path}/pages.db") as store:
         await put(store, message("gone", partition=BOB))
         for start in range(0, count, 90):
@@ -62,7 +62,7 @@ async def test_all_of_a_user_comes_in_one_page_be_it_little_or_more(tmp_path: Pa
         assert (await store.changes(ANN, delta.mark)).dropped == (("m0",) if count else ())
 
 
-async def test_a_survey_counts_what_lives_and_nothing_else(tmp_path: Path):
+async def test_a_survey_counts_only_living_records(tmp_path: Path):
     async with opened(f"sqlite:///{tmp_path}/counted.db") as store:
         await put(store, message("gone with ann"))
         await forget_whole(store, ANN, NOW)
@@ -76,7 +76,7 @@ async def test_a_survey_counts_what_lives_and_nothing_else(tmp_path: Path):
         assert (await store.survey(NOW + 10)).records == {}
 
 
-async def test_due_work_of_one_user_is_claimed_together_and_who_waits_longest_comes_first(tmp_path: Path):
+async def test_due_work_of_one_user_is_claimed_together_longest_waiting_user_first(tmp_path: Path):
     async with opened(f"sqlite:///{tmp_path}/jobs.db") as store:
         for due, (id, partition) in enumerate((("a1", ANN), ("b1", BOB), ("a2", ANN), ("b2", BOB))):
             await store.commit(Changes(partition, enqueue=(Job(id, partition, "enrich", due_at=due),)), NOW)
@@ -84,7 +84,7 @@ async def test_due_work_of_one_user_is_claimed_together_and_who_waits_longest_co
         assert [job.id for job in await store.claim(NOW, 60, 3)] == ["b2"]
 
 
-async def test_whether_anything_was_written_is_told_for_several_users_at_once_whoever_wrote(tmp_path: Path):
+async def test_one_look_tells_for_several_users_whether_anything_was_written_by_anyone(tmp_path: Path):
     async with opened(f"sqlite:///{tmp_path}/marks.db") as store, opened(f"sqlite:///{tmp_path}/marks.db") as other:
         await put(store, message("a"))
         marks = {partition: (await store.changes(partition, None)).mark for partition in (ANN, BOB)}
@@ -98,7 +98,7 @@ async def test_whether_anything_was_written_is_told_for_several_users_at_once_wh
         assert not store.unchanged(marks)
 
 
-async def test_a_file_that_cannot_be_read_any_more_is_not_left_open_at_every_try(tmp_path: Path):
+async def test_a_file_that_became_unreadable_is_not_left_open_at_every_attempt(tmp_path: Path):
     path = tmp_path / "broken.db"
     async with opened(f"sqlite:///{path}") as store:
         with path.open("r+b") as file:
@@ -118,7 +118,7 @@ async def test_a_file_that_cannot_be_read_any_more_is_not_left_open_at_every_try
         await put(store, message("again"))
 
 
-async def test_of_users_who_ask_while_nobody_writes_only_so_many_are_kept_at_hand(tmp_path: Path, monkeypatch):
+async def test_only_a_limited_number_of_heads_is_cached_while_nobody_writes(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(sqlite, "HEADS_MAX", 10)
     async with opened(f"sqlite:///{tmp_path}/quiet.db") as store:
         for number in range(100):
@@ -126,7 +126,7 @@ async def test_of_users_who_ask_while_nobody_writes_only_so_many_are_kept_at_han
         assert len(store._heads) <= 11
 
 
-async def test_only_keys_that_a_caller_gave_are_remembered(tmp_path: Path):
+async def test_only_idempotency_keys_given_by_a_caller_are_stored(tmp_path: Path):
     path = tmp_path / "keys.db"
     async with Memory.open(f"sqlite:///{path}", worker=False) as memory:
         ann = memory.user("ann")
@@ -137,7 +137,7 @@ async def test_only_keys_that_a_caller_gave_are_remembered(tmp_path: Path):
         assert db.execute("select count(*) from once").fetchone() == (1,)
 
 
-async def test_who_was_erased_before_veils_were_known_loses_the_name_when_the_file_is_brought_up_to_date(
+async def test_a_user_erased_before_veils_existed_loses_the_name_when_the_file_is_migrated(
     tmp_path: Path,
 ):
     path = tmp_path / "old.db"
@@ -156,7 +156,7 @@ async def test_who_was_erased_before_veils_were_known_loses_the_name_when_the_fi
         assert (await mark_of(store)).revision == before.revision + 1
 
 
-async def test_who_a_process_of_before_veils_has_erased_loses_the_name_when_the_file_is_looked_after(tmp_path: Path):
+async def test_a_user_erased_by_a_process_without_veils_loses_the_name_at_the_next_upkeep(tmp_path: Path):
     path = tmp_path / "shared.db"
     async with opened(f"sqlite:///{path}") as store:
         await put(store, message("a"))
@@ -171,7 +171,7 @@ async def test_who_a_process_of_before_veils_has_erased_loses_the_name_when_the_
         assert await mark_of(store) == before
 
 
-async def test_a_file_of_the_first_version_can_be_read_and_copied_as_it_is(tmp_path: Path):
+async def test_a_file_of_the_first_version_can_be_read_and_copied_unmigrated(tmp_path: Path):
     path, copy = tmp_path / "old.db", tmp_path / "copy.db"
     async with opened(f"sqlite:///{path}") as store:
         await put(store, message("a"))

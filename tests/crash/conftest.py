@@ -1,4 +1,4 @@
-"""Seeds of the drills: printed where a drill fails, and set by `RECOLLECT_SEED`."""
+"""Seeds of the drills: printed when a drill fails, and set by `RECOLLECT_SEED`."""
 
 from __future__ import annotations
 

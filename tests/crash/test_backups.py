@@ -1,4 +1,4 @@
-"""Backups of a file that is being written: whole, checked, without a gap, and never over another file."""
+"""Backups of a file that is being written: complete, checked, without gaps, and never over another file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def recollect(*arguments: object) -> tuple[int, str, str]:
 
 
 async def write_until_told(path: Path, journals: Path, stop: Path) -> None:
-    """Writers that note in a file of their own what was acknowledged, each its numbers in order."""
+    """Writers that each record what was acknowledged in their own file, numbers in order."""
     async with Memory.open(path, embedder=HashingEmbedder()) as memory:
 
         async def one(writer: int) -> None:
@@ -42,13 +42,13 @@ async def write_until_told(path: Path, journals: Path, stop: Path) -> None:
 
 
 def acknowledged(journals: Path) -> list[int]:
-    """How many numbers each writer has noted by now."""
+    """How many numbers each writer has recorded so far."""
     paths = [journals / str(writer) for writer in range(WRITERS)]
     return [path.read_bytes().count(b"\n") if path.exists() else 0 for path in paths]
 
 
 async def numbers(path: Path) -> list[list[int]]:
-    """The numbers of each writer in a file, and that each has its answer."""
+    """The numbers of each writer in a file; asserts that each has its answer."""
     found = []
     async with Memory.open(path, embedder=HashingEmbedder(), worker=False) as memory:
         assert await memory.check() == []
@@ -62,12 +62,12 @@ async def numbers(path: Path) -> list[list[int]]:
             asked = [int(each.content.split()[1]) for each in told if each.role == "user"]
             assert asked == [int(each.content.split()[1]) for each in told if each.role == "assistant"]
             found.append(asked)
-        await memory.work()  # what was not taken in yet can be
+        await memory.work()  # pending work can still be done
         assert await memory.failures() == []
     return found
 
 
-def test_a_backup_under_load_is_a_beginning_of_what_was_written_without_a_gap(tmp_path):
+def test_a_backup_under_load_is_a_gapless_prefix_of_what_was_written(tmp_path):
     journals, stop, live = tmp_path / "journals", tmp_path / "stop", tmp_path / "live.db"
     journals.mkdir()
     writing = start(write_until_told, live, journals, stop)
@@ -135,12 +135,12 @@ def test_a_damaged_backup_is_not_restored(tmp_path, live):
         ("memory://", "copy"),
     ],
 )
-def test_other_stores_have_tools_of_their_own_and_they_are_named(tmp_path, url, tool):
+def test_for_other_stores_their_own_backup_tools_are_named(tmp_path, url, tool):
     code, _, err = recollect("backup", tmp_path / "x.db", "--url", url)
     assert code == 2 and tool in err and "recollect copy" in err
 
 
-def test_a_file_that_is_not_there_is_told_and_not_made(tmp_path):
+def test_a_missing_file_is_reported_and_not_created(tmp_path):
     assert recollect("backup", tmp_path / "x.db", "--url", f"sqlite:///{tmp_path}/none.db")[0] == 1
     assert recollect("restore", tmp_path / "none.db", "--url", f"sqlite:///{tmp_path}/x.db")[0] == 1
     assert list(tmp_path.iterdir()) == []

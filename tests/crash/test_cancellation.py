@@ -1,4 +1,4 @@
-"""A call that is cancelled wherever it waits has happened whole or not at all, and leaves nothing behind."""
+"""A call cancelled at any await has happened completely or not at all, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ READS: dict[str, Callable[[Memory, User, Session], Awaitable[object]]] = {
 
 
 async def works_for_others(memory: Memory) -> None:
-    """Twenty clean calls of somebody else, none of which waits for what was broken off."""
+    """Twenty clean calls of another user, none of which waits for the cancelled one."""
     bob = memory.user("bob")
     async with asyncio.timeout(60):
         for number in range(10):
@@ -46,14 +46,14 @@ async def works_for_others(memory: Memory) -> None:
 
 
 class Leftovers:
-    """Tasks and threads that a call leaves behind; the readers of a file are a pool that fills as it is needed."""
+    """Tasks and threads that a call leaves behind; a file's readers are a pool that grows on demand."""
 
     def __init__(self) -> None:
         self._tasks = asyncio.all_tasks()
         self._threads = _threads()
 
     async def found(self) -> set[object]:
-        """What is still there when all that ends by itself has had its time."""
+        """What is still there once everything that ends by itself has had time to."""
         until = time.monotonic() + LEFT_S
         while (left := self._now()) and time.monotonic() < until:
             await asyncio.sleep(0.01)
@@ -71,13 +71,13 @@ def _threads() -> set[threading.Thread]:
 async def memory(tmp_path: Path):
     async with opened(tmp_path / "memories.db") as memory:
         await works_for_others(memory)
-        await asyncio.gather(*(memory.survey() for _ in range(8)))  # all readers have started
+        await asyncio.gather(*(memory.survey() for _ in range(8)))  # starts all readers
         yield memory
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["under way", "just done"])
 @pytest.mark.parametrize("scene", SCENES)
-async def test_a_cancelled_write_is_whole_or_absent_and_others_go_on(memory, tmp_path, scene, late):
+async def test_a_cancelled_write_is_complete_or_absent_and_others_carry_on(memory, tmp_path, scene, late):
     path = tmp_path / "memories.db"
     for name in ("before", "after"):
         await set_stage(memory, name)
@@ -97,7 +97,7 @@ async def test_a_cancelled_write_is_whole_or_absent_and_others_go_on(memory, tmp
 
 @pytest.mark.parametrize("late", [False, True], ids=["under way", "just done"])
 @pytest.mark.parametrize("verb", READS)
-async def test_a_cancelled_read_changes_nothing_and_others_go_on(memory, tmp_path, verb, late):
+async def test_a_cancelled_read_changes_nothing_and_others_carry_on(memory, tmp_path, verb, late):
     await set_stage(memory, "ann")
     user = memory.user("ann")
     chat = user.session("chat")
@@ -122,7 +122,7 @@ async def test_a_cancelled_read_changes_nothing_and_others_go_on(memory, tmp_pat
 
 
 class CancelAt:
-    """A step that cancels a task the n-th time."""
+    """A step that cancels a task on the n-th call."""
 
     def __init__(self) -> None:
         self.left = 0
@@ -134,7 +134,7 @@ class CancelAt:
             self.task.cancel()
 
 
-async def test_work_that_is_cancelled_at_any_verb_of_the_store_is_done_by_the_next_worker_and_once(tmp_path):
+async def test_work_cancelled_at_any_verb_of_the_store_is_done_once_by_the_next_worker(tmp_path):
     path = tmp_path / "memories.db"
     clock, step = ManualClock(), CancelAt()
     async with opened(SteppedStore(await open_store(path), step), clock, window_tokens=50) as memory:
@@ -166,7 +166,7 @@ def own_threads() -> set[str]:
 
 
 async def own_threads_end(folder: Path | None = None) -> bool:
-    """Whether nothing of a closed memory runs on, after a moment, and no file of the folder is open any more."""
+    """Whether, after a moment, nothing of a closed memory still runs and no file in the folder is open."""
     for _ in range(100):
         if not own_threads() and not (folder and list(folder.glob("*-wal"))):
             return True
@@ -194,7 +194,7 @@ async def test_a_cancelled_opening_leaves_nothing_open(tmp_path, files, late):
         await works_for_others(memory)
 
 
-async def test_an_opening_that_was_broken_off_can_be_begun_again_and_the_work_is_done(tmp_path):
+async def test_a_cancelled_opening_can_be_repeated_and_the_work_is_done(tmp_path):
     elsewhere = {"working": f"sqlite:///{tmp_path}/working.db"}
     for at in range(1, SUSPENSIONS_MAX):
         memory = opened(tmp_path / "memories.db", worker=True, layers=elsewhere)
@@ -209,7 +209,7 @@ async def test_an_opening_that_was_broken_off_can_be_begun_again_and_the_work_is
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["under way", "just done"])
-async def test_a_cancelled_closing_closes_all_the_same(tmp_path, late):
+async def test_a_cancelled_closing_still_closes(tmp_path, late):
     path = tmp_path / "memories.db"
     for at in range(1, SUSPENSIONS_MAX):
         memory = opened(path, worker=True)

@@ -1,4 +1,4 @@
-"""Clocks go back, jump ahead and step while we run: order, lives and leases stay right, and no id comes twice."""
+"""Clocks go back, jump ahead and step while we run: order, expiry and leases stay right, and no id repeats."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_messages_stay_in_the_order_they_were_sent_when_the_clock_jumps(pa
         assert [message.content for message in await chat.window(messages=3)] == [f"Number {n}." for n in (7, 8, 9)]
 
 
-async def test_what_expires_does_so_at_its_stored_time_whatever_the_clock_did_between(path, clock):
+async def test_records_expire_at_their_stored_time_whatever_the_clock_did_meanwhile(path, clock):
     async with opened(path, clock) as memory:
         user = memory.user("ann")
         chat = user.session("chat")
@@ -71,7 +71,7 @@ async def test_after_a_jump_ahead_and_back_search_finds_what_still_lives(path, c
         assert [hit.content for hit in await user.search_memory("violin")] == ["The violin stands in the attic."]
 
 
-async def test_upkeep_under_a_right_clock_removes_the_dead_and_only_those(path, clock):
+async def test_upkeep_under_a_right_clock_removes_only_the_dead(path, clock):
     async with opened(path, clock) as memory:
         user = memory.user("ann")
         await user.session("old").add_message("user", "Old words.")
@@ -83,7 +83,7 @@ async def test_upkeep_under_a_right_clock_removes_the_dead_and_only_those(path, 
         assert [row.content for row in living_rows(path, 0)] == ["New words."]
 
 
-async def test_a_lease_holds_when_the_clock_goes_back_and_its_fence_when_it_jumps_ahead(path, clock):
+async def test_a_lease_holds_when_the_clock_goes_back_and_its_fence_holds_when_it_jumps_ahead(path, clock):
     store = await open_store(path)
     await store.commit(Changes(ANN, enqueue=(Job("j", ANN, "enrich", due_at=clock()),)), clock())
     (first,) = await store.claim(clock(), 60, 10)
@@ -101,7 +101,7 @@ async def test_a_lease_holds_when_the_clock_goes_back_and_its_fence_when_it_jump
     await store.close()
 
 
-async def test_new_work_is_done_at_once_after_the_clock_went_back_and_waiting_work_when_its_time_comes(path, clock):
+async def test_after_the_clock_goes_back_new_work_is_done_at_once_and_earlier_work_when_due(path, clock):
     async with opened(path, clock) as memory:
         chat = memory.user("ann").session("chat")
         await chat.add_message("user", "Before the step.", id="before")
@@ -116,7 +116,7 @@ async def test_new_work_is_done_at_once_after_the_clock_went_back_and_waiting_wo
 
 
 @pytest.mark.parametrize("step", [{"hours": -1}, {"hours": 25}, {"days": -TEN_YEARS}])
-async def test_a_call_sent_again_with_its_key_is_one_call_whatever_the_clock_did_between(path, clock, step):
+async def test_a_call_repeated_with_its_key_is_one_call_whatever_the_clock_did_meanwhile(path, clock, step):
     async with opened(path, clock) as memory:
         chat = memory.user("ann").session("chat")
         first = await chat.add_interaction("Hi.", "Hello!", idempotency_key="greeting")
@@ -126,7 +126,7 @@ async def test_a_call_sent_again_with_its_key_is_one_call_whatever_the_clock_did
         assert await said(chat) == ["Hi.", "Hello!"]
 
 
-async def test_while_the_clock_steps_all_the_time_nothing_is_lost_doubled_or_out_of_order(path, clock, seed):
+async def test_while_the_clock_keeps_stepping_nothing_is_lost_duplicated_or_out_of_order(path, clock, seed):
     chance = random.Random(seed)
     sent: list[str] = []
     ids: list[str] = []

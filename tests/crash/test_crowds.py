@@ -11,7 +11,7 @@ from recollect.testing.stores import fresh_url
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in ("postgresql", "cluster")]
 )
-def test_processes_share_the_jobs_of_a_store_without_doubling(kind):
+def test_processes_share_the_jobs_of_a_store_without_doing_any_twice(kind):
     with fresh_url(kind) as url:
         outcome = run(url, writers=2, workers=3, messages=120)
     assert outcome.is_clean, str(outcome)
@@ -20,7 +20,7 @@ def test_processes_share_the_jobs_of_a_store_without_doubling(kind):
     assert len(outcome.jobs) == 3
 
 
-def test_what_goes_wrong_is_counted():
+def test_everything_that_goes_wrong_is_counted():
     well = Outcome(100, 0, 0, 0, 0, 0, (50, 50), 10.0, 10.0)
     assert well.is_clean
     for name in ("missing", "doubled", "not_embedded", "waiting", "failures"):

@@ -1,4 +1,4 @@
-"""What is erased is gone from every file and was never in a log; the same words told by many at once are one memory."""
+"""Erased data is gone from every file and never logged; the same words stored by many at once are one memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recollect.testing.erasing import (
 CANARY = "xylocanarium"
 
 
-async def test_a_canary_that_came_in_by_every_way_is_nowhere_after_erasing(tmp_path, seed):
+async def test_a_canary_stored_in_every_way_is_nowhere_after_erasing(tmp_path, seed):
     outcome = await erase_user(tmp_path, seed)
     print(outcome)
     assert outcome.findings == []
@@ -31,7 +31,7 @@ async def test_a_canary_that_came_in_by_every_way_is_nowhere_after_erasing(tmp_p
     assert not any(outcome.after.values())
 
 
-async def test_what_was_forgotten_one_by_one_is_nowhere_after_upkeep(tmp_path, seed):
+async def test_records_forgotten_one_by_one_are_nowhere_after_upkeep(tmp_path, seed):
     outcome = await forget_each(tmp_path, seed)
     print(outcome)
     assert outcome.findings == []
@@ -39,7 +39,7 @@ async def test_what_was_forgotten_one_by_one_is_nowhere_after_upkeep(tmp_path, s
 
 
 @pytest.mark.parametrize("count", [2, 64])
-async def test_identical_memories_that_are_added_at_the_same_time_are_one(tmp_path, count):
+async def test_identical_memories_added_at_the_same_time_are_one(tmp_path, count):
     assert await add_twins(tmp_path, count) == []
 
 
@@ -59,7 +59,7 @@ async def test_identical_memories_that_are_added_at_the_same_time_are_one(tmp_pa
         b"x\x9cnot a stream" + zlib.compress(CANARY.encode(), 9),
     ],
 )
-def test_the_search_finds_a_copy_in_any_disguise(tmp_path, hidden):
+def test_the_search_finds_a_copy_in_any_encoding(tmp_path, hidden):
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "file").write_bytes(b"\x00\xff" + hidden)
     assert copies(bytes_of(tmp_path), CANARY) == 1

@@ -1,4 +1,4 @@
-"""What stands at the path is not always ours, whole or writable: it is told so, and it stays as it is."""
+"""The file at the path is not always ours, intact or writable: that is reported, and it is left as it is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def path(tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every byte of what is stored. An empty log and its index (-shm) are none: readers make them as they need them."""
+    """Every stored byte. An empty log and its index (-shm) do not count: readers create them on demand."""
     found = {each.name: each.read_bytes() for each in folder.iterdir() if not each.name.endswith("-shm")}
     return {name: bytes for name, bytes in found.items() if bytes or not name.endswith("-wal")}
 
@@ -42,7 +42,7 @@ def changed(path: Path, *statements: str) -> None:
 
 
 async def refuses(path: Path, error: type[RecollectError]) -> str:
-    """Opening must fail with this error and leave every byte in the folder as it was. Gives the message."""
+    """Assert that opening fails with this error and leaves every byte in the folder as it was. Returns the message."""
     before = contents(path.parent)
     with pytest.raises(RecollectError) as caught:
         async with opened(path):
@@ -115,7 +115,7 @@ async def test_a_file_with_a_zeroed_page_gives_corrupt_never_wrong_answers_and_i
     assert contents(path.parent) == before
 
 
-async def test_a_file_that_is_opened_for_reading_answers_and_refuses_to_write(path):
+async def test_a_file_opened_read_only_answers_and_refuses_to_write(path):
     before = path.read_bytes()
     async with opened(f"sqlite:///{path}?mode=ro") as memory:
         chat = memory.user("ann").session("chat")
@@ -128,7 +128,7 @@ async def test_a_file_that_is_opened_for_reading_answers_and_refuses_to_write(pa
 
 
 async def read_as_nobody(url: str, rehearsal: str) -> None:
-    """Read and try to write, as a user who may only read. The rehearsal imports what such a user may not reach."""
+    """Read and try to write, as a user who may only read. The rehearsal imports modules such a user cannot reach."""
     await read_and_try_to_write(rehearsal)
     os.setgroups([])
     os.setgid(NOBODY)
@@ -148,9 +148,7 @@ async def read_and_try_to_write(url: str) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not write")
 @pytest.mark.parametrize("mode", ["", "?mode=ro"])
 @pytest.mark.parametrize("folder_is_writable", [True, False], ids=["file", "folder and file"])
-async def test_in_a_place_without_write_permission_reads_work_and_writes_are_unavailable(
-    path, mode, folder_is_writable
-):
+async def test_without_write_permission_reads_work_and_writes_are_unavailable(path, mode, folder_is_writable):
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copy(path, folder))
         copy.chmod(0o444)
@@ -164,7 +162,7 @@ async def test_in_a_place_without_write_permission_reads_work_and_writes_are_una
     ["with spaces.db", "ünïcode 数据.db", "what?.db", "a#b.db", "100%.db", "%41.db", "a&mode=memory.db", "'quote\".db",
      "😀" * 55 + ".db", "x" * 240 + ".db"],
 )  # fmt: skip
-async def test_odd_names_of_files_work(tmp_path, name):
+async def test_odd_file_names_work(tmp_path, name):
     path = tmp_path / name
     for _ in range(2):
         async with opened(path) as memory:

@@ -1,4 +1,4 @@
-"""The disk is full, or fails: calls say so at once, reads go on, and nothing that was acknowledged is lost."""
+"""The disk is full, or fails: calls say so at once, reads continue, and nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _mount(folder: Path, options: str) -> int:
 
 
 async def fill_and_go_on(path: Path, grow: Callable[[], object]) -> None:
-    """Write until the disk is full, try on, get room, go on; then look whether all is there."""
+    """Write until the disk is full, keep trying, get room, continue; then check that everything is there."""
     kept: list[str] = []
     async with Memory.open(path, embedder=HashingEmbedder(), busy_timeout_s=2) as memory:
         chat = memory.user("ann").session("chat")
@@ -98,7 +98,7 @@ def test_a_limit_on_the_size_of_files_refuses_at_once_and_loses_nothing(tmp_path
 
 
 async def play_through(path: Path, scene: str, fault: str, at: int) -> None:
-    """Make one call on a disk whose n-th write fails; then the disk is well, and the same memory goes on."""
+    """Make one call on a disk whose n-th write fails; then the disk recovers, and the same memory continues."""
     async with opened(path) as memory:
         disk = FailingDisk(at, fault, lasting=fault == "ENOSPC")
         refused = False
@@ -119,7 +119,7 @@ async def play_through(path: Path, scene: str, fault: str, at: int) -> None:
 @reachable
 @pytest.mark.parametrize("fault", ["EIO", "ENOSPC"])
 @pytest.mark.parametrize("scene", SCENES)
-async def test_a_failed_write_is_refused_whole_and_the_memory_goes_on(tmp_path, scene, fault):
+async def test_a_failed_write_is_refused_entirely_and_the_memory_carries_on(tmp_path, scene, fault):
     stage = tmp_path / "stage.db"
     async with opened(stage) as memory:
         await set_stage(memory, "ann")

@@ -1,4 +1,4 @@
-"""Processes end without warning, anywhere: what was acknowledged stays, and nothing is half."""
+"""Processes die without warning, anywhere: what was acknowledged stays, and nothing is half done."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ reachable = pytest.mark.skipif(
 
 
 @pytest.mark.timeout(300 + 4 * KILLS)
-def test_writers_that_are_killed_again_and_again_lose_nothing_and_leave_nothing_half(tmp_path, seed):
+def test_writers_killed_again_and_again_lose_nothing_and_leave_nothing_half_done(tmp_path, seed):
     outcome = kill_writers(tmp_path / "drill.db", KILLS, seed)
     print(outcome)
     assert outcome.acknowledged > KILLS
@@ -35,7 +35,7 @@ def test_writers_that_are_killed_again_and_again_lose_nothing_and_leave_nothing_
 
 
 async def write_much_and_die(path: Path) -> None:
-    """A hundred thousand messages, the last of them only in the log."""
+    """Write a hundred thousand messages, the last of them only in the log."""
     memory = await opened(path).start()
     for batch in range(LARGE_ROWS // 90 + 1):
         chat = memory.user("ann").session(f"chat{batch % 50}")
@@ -61,7 +61,7 @@ async def test_a_large_file_whose_writer_was_killed_opens_within_two_seconds(tmp
 
 
 def kill_at_steps(folder: Path, scene: str, fault: str) -> int:
-    """Kill one call at each of its steps, and see that it has happened whole or not at all. Gives how many."""
+    """Kill one call at each of its steps and check that it is complete or absent. Returns the number of steps."""
     stage, done = folder / "stage.db", folder / "done.db"
     asyncio.run(_prepare(stage))
     shutil.copy(stage, done)
@@ -92,14 +92,14 @@ async def _play(path: Path, scene: str) -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_call_killed_before_or_after_any_verb_of_the_store_is_whole_or_absent(tmp_path, scene):
+def test_a_call_killed_before_or_after_any_verb_of_the_store_is_complete_or_absent(tmp_path, scene):
     assert kill_at_steps(tmp_path, scene, "verb") >= 4
 
 
 @reachable
 @pytest.mark.parametrize("fault", ["die", "tear"])
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_call_killed_before_or_within_any_single_write_to_the_disk_is_whole_or_absent(tmp_path, scene, fault):
+def test_a_call_killed_before_or_during_any_write_to_the_disk_is_complete_or_absent(tmp_path, scene, fault):
     assert kill_at_steps(tmp_path, scene, fault) >= 12
 
 
@@ -114,7 +114,7 @@ SENT = [
     Operation("L0W0N4", 0, "message", "ann", ("L0W0N4P0",)),
     Operation("L0W0N5", 0, "forget", "ann", (), "L0W0N4"),
 ]
-# What a message taught is a phantom when the message is gone.
+# What was learned from a message is a phantom once the message is gone.
 DAMAGE = {
     "delete from records where id = 'L0W0N0'": "lost phantom",
     "delete from records where payload like '%L0W0N1P1%'": "phantom half",
@@ -133,7 +133,7 @@ DAMAGE = {
 
 @pytest.fixture
 async def told(tmp_path: Path) -> tuple[Path, Journal]:
-    """A file, and the journal of how it came about."""
+    """A file, and the journal of what was written to it."""
     path = tmp_path / "told.db"
     journal = Journal()
     async with Memory.open(path, embedder=HashingEmbedder(), worker=False) as memory:
@@ -148,7 +148,7 @@ async def told(tmp_path: Path) -> tuple[Path, Journal]:
 
 
 @pytest.mark.parametrize(("damage", "kinds"), DAMAGE.items(), ids=DAMAGE.values())
-async def test_the_checker_sees_damage_and_calls_it_by_its_name(told, damage, kinds):
+async def test_the_checker_detects_damage_and_names_it(told, damage, kinds):
     path, journal = told
     assert check(path, journal) == Findings()
     with closing(sqlite3.connect(path, isolation_level=None)) as db:

@@ -1,4 +1,4 @@
-"""Many calls, many memories, many users: nothing grows that must not, and limits hold."""
+"""Many calls, many memories, many users: nothing grows that should not, and limits hold."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from recollect.testing.soak import Look, Soaked
 
 
 @pytest.mark.timeout(600)
-def test_after_thousands_of_mixed_calls_the_process_holds_what_it_held_before():
+def test_after_thousands_of_mixed_calls_the_process_holds_no_more_than_before():
     command = [sys.executable, "-m", "recollect.testing.soak", "--operations", "3000", "--users", "60"]
     told = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert told.returncode == 0 and told.stdout.endswith("Nothing grew.\n"), told.stdout + told.stderr
 
 
 @pytest.mark.parametrize("grown", ["rss_mib", "files", "threads", "tasks", "log_mib", "p99_ms"])
-def test_what_grows_is_told(grown):
+def test_anything_that_grows_is_reported(grown):
     calm = {"rss_mib": 60.0, "files": 20, "threads": 5, "tasks": 3, "log_mib": 8.0, "p99_ms": 20.0}
     looks = [Look(calls=n, **calm) for n in range(10)]
     assert Soaked(looks).wrong(is_long=True) == []

@@ -1,4 +1,4 @@
-"""A migration that is killed leaves the old file or the new one, never something between."""
+"""A migration that is killed leaves the old file or the new one, never something in between."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KILLS = 50
 
 
 def migrate_next(db: sqlite3.Connection) -> None:
-    """A step as real ones are: a new table, a new column, and every row written again."""
+    """A realistic step: a new table, a new column, and every row rewritten."""
     db.execute("create table notes (part integer primary key, text text not null)")
     db.execute("alter table records add column mood text")
     db.execute("insert into notes select part, 'kept' from partitions")
@@ -34,7 +34,7 @@ STEPS = (*MIGRATIONS, migrate_next)
 
 
 async def migrate_file(path: Path, pipe: Connection | None, write: int) -> None:
-    """Migrate; with a number, die in the middle of that write of it."""
+    """Migrate; given a number, die in the middle of that write."""
     db = sqlite3.connect(path, isolation_level=None)
     if write:
         FailingDisk(write, "tear")
@@ -101,7 +101,7 @@ async def test_a_migration_killed_at_any_time_leaves_the_old_file_or_the_new_and
 @pytest.mark.skipif(
     not FailingDisk.works(), reason="this Python has an SQLite of its own, whose writes are out of reach"
 )
-async def test_a_migration_that_dies_in_the_middle_of_any_write_leaves_the_old_file_or_the_new(old, tmp_path):
+async def test_a_migration_killed_in_the_middle_of_any_write_leaves_the_old_file_or_the_new(old, tmp_path):
     versions = []
     for write in range(1, 500, 3):
         path = Path(shutil.copy(old, tmp_path / f"{write}.db"))
@@ -116,7 +116,7 @@ async def test_a_migration_that_dies_in_the_middle_of_any_write_leaves_the_old_f
     print(f"{len(versions)} steps: {versions.count(len(MIGRATIONS))} old, then {versions.count(len(STEPS))} new")
 
 
-async def test_two_processes_that_migrate_at_once_migrate_once(old):
+async def test_two_processes_migrating_at_once_migrate_once(old):
     processes = [start(migrate_file, old, None, 0) for _ in range(4)]
     assert [ended(process) for process in processes] == [0] * 4
     assert version_of(old) == len(STEPS)

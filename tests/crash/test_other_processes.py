@@ -25,7 +25,7 @@ WRITERS, APPENDS = 4, 500
 
 
 async def hold(path: Path, pipe: Connection) -> None:
-    """Keep everyone else from writing until told to let go."""
+    """Keep everyone else from writing until told to release the file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("begin exclusive")
         pipe.send("held")
@@ -65,7 +65,7 @@ async def test_a_write_waits_for_a_process_that_holds_the_file_and_then_succeeds
         assert len((await chat.messages())[0]) == 21
 
 
-async def test_when_it_takes_too_long_every_waiting_write_is_busy_after_the_set_time_and_nothing_is_half(path):
+async def test_writes_that_wait_too_long_are_busy_after_the_set_time_and_nothing_is_half_done(path):
     before = state_of(path)
     async with opened(path, busy_timeout_s=1) as memory:
         user = memory.user("ann")
@@ -90,7 +90,7 @@ async def erase_many(path: Path, writer: int) -> None:
             assert (await user.erase()).compacted
 
 
-async def test_processes_that_erase_at_the_same_time_wait_for_each_other_and_leave_no_trace(path):
+async def test_processes_erasing_at_the_same_time_wait_for_each_other_and_leave_no_trace(path):
     processes = [start(erase_many, path, writer) for writer in range(3)]
     assert [await asyncio.to_thread(ended, each) for each in processes] == [0] * 3
     assert all(b"secret" not in each.read_bytes() for each in path.parent.iterdir())

@@ -1,4 +1,4 @@
-"""Faults of a PostgreSQL server: nothing acknowledged is lost, nothing is half there, and it recovers."""
+"""Faults of a PostgreSQL server: nothing acknowledged is lost, nothing is half written, and it recovers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ CONFIGURED = 4
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    """A server of our own, to be treated badly."""
+    """A dedicated server to abuse."""
     server = PostgresServer({"max_connections": "14", "superuser_reserved_connections": "3"})
     with server.admin() as db:
-        # Looks for a circle after the test has closed it, and before the test does.
+        # Checks for a deadlock after the test has created it, and before the test's own session does.
         db.execute("alter role recollect set deadlock_timeout = '600ms'")
     yield server
     server.remove()
@@ -39,7 +39,7 @@ def url(server: PostgresServer) -> str:
 
 
 async def _write_while(store: Store, fault: Callable[[], Awaitable[None]]) -> tuple[set[str], set[str], float]:
-    """Writers that send the next word when the last was acknowledged; what was, what was not, the longest wait."""
+    """Run writers that each wait for an acknowledgement; returns what was sent, what was kept and the longest wait."""
     sent: set[str] = set()
     kept: set[str] = set()
     longest = 0.0
@@ -76,7 +76,7 @@ async def _write_while(store: Store, fault: Callable[[], Awaitable[None]]) -> tu
 
 
 async def _assert_whole(store: Store, sent: set[str], kept: set[str]) -> None:
-    """Nothing lost, nothing that was never sent, and both records and the job of each together."""
+    """Assert that nothing is lost, nothing was never sent, and each has both its records and its job."""
     there: set[str] = set()
     for number in range(3):
         partition = Partition("acme", f"ann{number}")
@@ -92,7 +92,7 @@ async def _assert_whole(store: Store, sent: set[str], kept: set[str]) -> None:
     assert await store.check() == []
 
 
-async def test_connections_that_are_ended_in_mid_transaction_lose_nothing_and_are_made_again(server, url):
+async def test_connections_ended_in_mid_transaction_lose_nothing_and_are_reopened(server, url):
     async with opened(url) as store:
 
         async def fault() -> None:
@@ -117,7 +117,7 @@ async def test_a_server_that_crashes_under_load_loses_nothing_and_is_found_again
         await _assert_whole(store, sent, kept)
 
 
-async def test_a_server_that_is_away_is_told_in_time_and_found_again(server, url):
+async def test_a_server_that_is_down_is_reported_in_time_and_found_again(server, url):
     async with opened(url) as store:
         await put(store, message("a"))
         await asyncio.to_thread(server.stop)
@@ -144,7 +144,7 @@ async def _soon(call: Callable[[], Awaitable[int]]) -> int:
 
 
 @pytest.mark.parametrize("state", ["40001", "40P01"])
-async def test_what_the_server_undid_is_tried_again_also_without_a_key(server, url, state):
+async def test_what_the_server_rolled_back_is_retried_even_without_a_key(server, url, state):
     async with opened(url) as store:
         await put(store, message("a"))
         with server.admin() as db:
@@ -163,7 +163,7 @@ async def test_what_the_server_undid_is_tried_again_also_without_a_key(server, u
         assert len(await store.claim(NOW, LEASE_S, 10)) == 1
 
 
-async def test_of_two_that_wait_for_each_other_the_store_gives_way_and_comes_again(server, url):
+async def test_in_a_deadlock_the_store_gives_way_and_tries_again(server, url):
     async with opened(url) as store:
         await put(store, message("a"))
         with server.admin() as db, db.transaction():
@@ -177,7 +177,7 @@ async def test_of_two_that_wait_for_each_other_the_store_gives_way_and_comes_aga
         assert ids_of(await listed(store, Filter(ANN))) == ["a", "b"]
 
 
-async def test_what_takes_too_long_is_undone_and_told_as_busy(server, url):
+async def test_what_takes_too_long_is_rolled_back_and_reported_as_busy(server, url):
     hurried = url.replace("pool_max=", "statement_timeout_s=0.3&pool_max=")
     async with opened(hurried) as store:
         await put(store, message("a"))
@@ -192,7 +192,7 @@ async def test_what_takes_too_long_is_undone_and_told_as_busy(server, url):
         assert not await store.claim(NOW, LEASE_S, 10)
 
 
-async def test_a_partition_that_is_held_too_long_is_told_as_busy_and_the_others_go_on(server, url):
+async def test_a_partition_locked_too_long_is_reported_as_busy_and_the_others_carry_on(server, url):
     store = await open_store(url, busy_timeout_s=0.2)
     try:
         await put(store, message("a"))
@@ -207,7 +207,7 @@ async def test_a_partition_that_is_held_too_long_is_told_as_busy_and_the_others_
         await store.close()
 
 
-async def test_of_commits_that_share_a_transaction_only_those_of_the_held_partition_wait(server, url):
+async def test_of_commits_that_share_a_transaction_only_those_of_the_locked_partition_wait(server, url):
     store = await open_store(url, busy_timeout_s=60)
     others = [Partition("acme", f"user{n}") for n in range(20)]
     try:
@@ -243,7 +243,7 @@ async def test_there_are_never_more_connections_than_configured(server, url):
     assert 1 < most <= CONFIGURED
 
 
-async def test_a_server_without_free_connections_is_told_and_a_store_that_has_some_works_on(server, url):
+async def test_a_server_without_free_connections_is_reported_and_a_store_that_has_some_carries_on(server, url):
     async with opened(url) as store:
         await put(store, message("a"))
         taken = []
@@ -262,7 +262,7 @@ async def test_a_server_without_free_connections_is_told_and_a_store_that_has_so
         assert len(await listed(again, Filter(ANN))) == 21
 
 
-async def test_a_server_that_turns_read_only_is_read_from_and_says_so(server, url):
+async def test_a_server_that_turns_read_only_can_be_read_and_says_so(server, url):
     async with opened(url) as store:
         await store.commit(Changes(ANN, put=(message("a"),), enqueue=(work("j"),)), NOW)
     with server.admin() as db:

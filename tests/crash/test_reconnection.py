@@ -1,4 +1,4 @@
-"""Servers that are away: told at the start with what to do, replaced only where that is asked, found again later."""
+"""Unreachable servers: reported at the start with what to do, replaced only on request, found again later."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def opened(url, **changes):
 
 
 @pytest.mark.parametrize("kind", NOWHERE)
-async def test_a_store_that_is_away_at_the_start_is_told_with_what_to_do(kind):
+async def test_a_store_unreachable_at_the_start_is_reported_with_what_to_do(kind):
     with pytest.raises(Unavailable) as caught:
         async with asyncio.timeout(30):
             await opened(NOWHERE[kind]).start()
@@ -50,7 +50,7 @@ async def test_with_a_fallback_it_starts_in_memory_and_says_so_loudly(kind, capl
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_server_that_is_lost_later_is_told_as_unavailable_and_used_again_when_it_is_back(kind):
+async def test_a_server_lost_later_is_reported_as_unavailable_and_used_again_when_it_is_back(kind):
     seen = await go_and_return(kind)
     print(f"{kind}: {seen}")
     assert max(seen.told_s) < TOLD_S

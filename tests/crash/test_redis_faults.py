@@ -1,4 +1,4 @@
-"""Redis servers die, hang, fill up, change their role or come back empty: what was acknowledged is there, or is missed.
+"""Redis servers die, hang, fill up, change role or come back empty: acknowledged data is there, or known to be lost.
 
 Each drill keeps a journal of what was acknowledged, outside the server, and compares at the end:
 lost (acknowledged, gone), phantom (never sent), half (a message without its job), double.
@@ -48,7 +48,7 @@ BACK_S = 10.0
 
 @pytest.fixture
 def server() -> Iterator[RedisServer]:
-    """A server of the test's own, for it to break."""
+    """A dedicated server for the test to break."""
     with RedisServer("redis") as server:
         yield server
 
@@ -56,7 +56,7 @@ def server() -> Iterator[RedisServer]:
 # ── one server ───────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_server_that_is_killed_and_started_again_loses_nothing_when_it_syncs_always(server, seed):
+async def test_a_server_that_is_killed_and_restarted_loses_nothing_if_it_syncs_always(server, seed):
     chance = random.Random(seed)
     async with opened(server.url()) as store:
         async with under_load(store) as journal:
@@ -109,7 +109,7 @@ async def test_a_server_that_hangs_is_unavailable_in_time_and_is_used_again_when
         assert len(await everything(store)) == 21, "what was carried out late and what was sent again is there once"
 
 
-async def test_a_full_server_refuses_what_adds_reads_on_and_can_still_forget(server):
+async def test_a_full_server_refuses_additions_but_still_reads_and_forgets(server):
     async with opened(server.url()) as store:
         with server.client() as client:
             client.config_set("maxmemory", client.info("memory")["used_memory"] + 1_500_000)
@@ -147,7 +147,7 @@ async def test_a_server_that_became_a_replica_is_unavailable_for_writes_and_used
         assert len(await everything(store)) == 2
 
 
-async def test_killed_connections_are_made_again_without_a_caller_noticing(server):
+async def test_killed_connections_are_reopened_without_a_caller_noticing(server):
     async with opened(server.url()) as store, under_load(store) as journal:
         with server.client() as client:
             for _ in range(20):
@@ -164,7 +164,7 @@ async def test_killed_connections_are_made_again_without_a_caller_noticing(serve
     assert not any(findings.values())
 
 
-async def test_an_emptied_server_is_told_from_one_without_memories(server):
+async def test_an_emptied_server_is_distinguished_from_one_without_memories(server):
     async with opened(server.url()) as store:
         await store.commit(Changes(ANN, put=(message("a"),), enqueue=(Job("j", ANN, "enrich"),)), NOW)
         mark = (await store.changes(ANN, None)).mark
@@ -233,7 +233,7 @@ async def test_a_reader_starts_over_when_the_server_has_lost_the_end_of_what_it_
         assert reader.resets == 2
 
 
-async def test_a_careless_server_is_warned_about_and_says_so(caplog):
+async def test_a_carelessly_configured_server_is_warned_about_and_says_so(caplog):
     careless = {"appendonly": "no", "maxmemory-policy": "allkeys-lru"}
     with RedisServer("valkey", careless) as server, caplog.at_level(logging.WARNING):
         async with opened(server.url()) as store:
@@ -256,19 +256,19 @@ async def test_a_password_opens_the_server_and_is_never_shown():
             assert "wr0ng" not in f"{refusal.value!r} {refusal.value.__cause__!r}"
 
 
-async def test_a_server_in_protected_mode_is_told_apart_from_one_that_is_not_there():
+async def test_a_server_in_protected_mode_is_distinguished_from_a_missing_one():
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"-DENIED Redis is running in protected mode because it is enabled and no password is set.\r\n")
         writer.close()
 
-    # A real one says this to strangers only, and no test of ours listens for strangers.
+    # A real server says this only to remote clients, and our test servers do not listen for those.
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(Unavailable, match="protected-mode no"):
             await open_store(f"redis://127.0.0.1:{port}/0", busy_timeout_s=1)
 
 
-async def test_no_trace_of_the_forgotten_is_left_in_the_files_after_compaction(server):
+async def test_no_trace_of_forgotten_data_is_left_in_the_files_after_compaction(server):
     async with opened(server.url()) as store:
         await store.commit(Changes(ANN, put=(message("a", "a secret that must not stay"), message("b", "kept"))), NOW)
         assert traces(server)
@@ -280,7 +280,7 @@ async def test_no_trace_of_the_forgotten_is_left_in_the_files_after_compaction(s
         assert [record.content for record in await everything(store)] == ["kept"]
 
 
-async def test_processes_that_compact_at_the_same_moment_all_end_with_files_written_anew(server):
+async def test_processes_compacting_at_the_same_moment_all_end_with_rewritten_files(server):
     async with opened(server.url()) as store, opened(server.url()) as other:
         await store.commit(Changes(ANN, put=(message("a", "a secret that must not stay"),)), NOW)
         await store.forget(Filter(ANN, ids=("a",)), NOW)
@@ -293,7 +293,7 @@ def traces(server: RedisServer) -> list[str]:
     return [path.name for path in files if b"a secret" in path.read_bytes()]
 
 
-async def test_a_commit_that_waits_for_replicas_fails_without_them_and_is_whole_when_sent_again(server):
+async def test_a_commit_that_waits_for_replicas_fails_without_them_and_is_complete_when_retried(server):
     told = Changes(ANN, put=(message("a"),), key="once")
     async with opened(server.url(wait=1, wait_ms=100)) as store:
         assert store.describe()["waits"] == "for 1 replicas, up to 100 ms"
@@ -311,7 +311,7 @@ async def test_a_commit_that_waits_for_replicas_fails_without_them_and_is_whole_
         assert (await store.changes(ANN, None)).mark.revision == 2
 
 
-async def test_a_server_that_is_not_there_is_unavailable_in_time(server):
+async def test_a_missing_server_is_unavailable_in_time(server):
     async with opened(server.url(), patience_s=0.5) as store:
         server.kill()
         begun = time.monotonic()
@@ -323,7 +323,7 @@ async def test_a_server_that_is_not_there_is_unavailable_in_time(server):
         assert time.monotonic() - begun < 20
 
 
-async def test_who_calls_again_in_the_moment_when_every_connection_comes_free_is_not_left_waiting(server):
+async def test_a_caller_that_returns_as_every_connection_becomes_free_is_not_left_waiting(server):
     async with opened(server.url()) as store:
 
         async def call(times: int) -> None:
@@ -333,12 +333,12 @@ async def test_who_calls_again_in_the_moment_when_every_connection_comes_free_is
         for _ in range(6):
             server.freeze()
             calls = []
-            # One after the other, so that each has a connection of its own. Redis answers the last of them first.
+            # One after the other, so that each has its own connection. Redis answers the last one first.
             for times in (1, 1, 1, 2):
                 calls.append(asyncio.create_task(call(times)))
                 await asyncio.sleep(0.005)
             server.thaw()
-            time.sleep(0.2)  # all answers are there before any is read
+            time.sleep(0.2)  # all answers have arrived before any is read
             async with asyncio.timeout(10):
                 await asyncio.gather(*calls)
 
@@ -347,7 +347,7 @@ async def test_who_calls_again_in_the_moment_when_every_connection_comes_free_is
 
 
 IN_ONE = {kind: pytest.mark.xdist_group(f"cluster of {kind}") for kind in ("redis", "valkey")}
-"""Tests on one kind of Cluster run one after the other, so that it is started once."""
+"""Tests on one kind of Cluster run in sequence, so that it is started once."""
 BOTH = pytest.mark.parametrize("cluster", [pytest.param(kind, marks=IN_ONE[kind]) for kind in IN_ONE], indirect=True)
 
 
@@ -372,7 +372,7 @@ def cluster(request: pytest.FixtureRequest, clusters: Callable[[str], RedisClust
     ],
     indirect=["cluster"],
 )
-async def test_a_master_that_is_lost_under_load_is_replaced_and_what_is_lost_with_it_is_counted(
+async def test_a_master_lost_under_load_is_replaced_and_the_writes_lost_with_it_are_counted(
     cluster, trouble, wait, seed
 ):
     outcome = await lose_a_master(cluster, trouble, wait, seed)

@@ -1,4 +1,4 @@
-"""Servers and workers end without warning under load: what was acknowledged over HTTP stays, and nothing is half."""
+"""Servers and workers die without warning under load: what was acknowledged over HTTP stays, nothing is half done."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KILLS = int(os.environ.get("RECOLLECT_KILLS", "50"))
 
 @pytest.mark.timeout(300 + 3 * KILLS)
 @pytest.mark.parametrize(("victim", "kills"), [(SERVER, KILLS // 5), (WORKER, KILLS // 10)])
-def test_what_a_killed_server_or_worker_acknowledged_is_there_once_and_whole(tmp_path, seed, victim, kills):
+def test_what_a_killed_server_or_worker_acknowledged_is_there_once_and_complete(tmp_path, seed, victim, kills):
     outcome = asyncio.run(kill_servers(tmp_path / "drill.db", kills, seed, victim))
     print(outcome)
     assert outcome.kills >= kills and outcome.acknowledged > ACKNOWLEDGED_EACH * kills

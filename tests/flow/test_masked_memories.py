@@ -1,4 +1,4 @@
-"""Masking through the front door: with it on, no way in lets a card number or a key reach a file."""
+"""Masking through the front door: when it is on, no entry point lets a card number or a key reach a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def masking(open_memory):
 
 
 async def talk(memory, ann):
-    """Everything that can be said in a conversation."""
+    """Use everything a conversation can hold."""
     chat = ann.session("s", agent="support")
     call = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": json.dumps({"card": CARD})}}
     await chat.add_message("user", TEXT, metadata={"note": TEXT})
@@ -46,7 +46,7 @@ async def talk(memory, ann):
 
 
 async def keep(memory, ann):
-    """Everything that can be told outright."""
+    """Use everything that can be stored directly."""
     note = await ann.add_memory(TEXT, metadata={"note": TEXT})
     await ann.add_memories([{"content": f"Once more: {TEXT}"}, f"And again: {TEXT}"])
     await ann.update_memory(note.id, content=f"Changed: {TEXT}", metadata={"other": KEY})
@@ -64,7 +64,7 @@ async def keep(memory, ann):
 
 
 async def connect(memory, ann):
-    """Everything that can be told of people and things."""
+    """Use everything that can be stored about people and things."""
     graph = ann.graph
     await graph.add_entity(f"Card {CARD}", aliases=[KEY], metadata={"note": TEXT})
     await graph.add_alias(f"Card {CARD}", f"The key {KEY}")
@@ -106,15 +106,15 @@ async def test_what_is_masked_is_in_no_file_no_export_and_no_log(masking, way, s
         assert not [secret for secret in SECRETS if secret.encode() in raw]
 
 
-async def test_what_a_message_says_beside_a_secret_is_still_learned(masking):
+async def test_the_rest_of_a_message_with_a_secret_is_still_learned(masking):
     ann = masking.user("ann")
     await ann.session("s").add_message("user", f"I live in Lisbon. My card is {CARD}.")
     await masking.work()
     assert [fact.value for fact in await ann.facts.get("city")] == ["Lisbon"]
 
 
-async def test_a_value_is_found_by_the_words_that_were_given(masking):
-    """Who names a secret again means what is stored in its place."""
+async def test_a_masked_value_is_found_by_its_original_words(masking):
+    """Naming a secret again refers to what is stored in its place."""
     ann = masking.user("ann")
     await ann.add_fact("note", f"card {CARD}")
     assert [fact.value for fact in await ann.facts.confirm("note", f"card {CARD}")] == ["card [card]"]
@@ -122,7 +122,7 @@ async def test_a_value_is_found_by_the_words_that_were_given(masking):
     assert (await ann.graph.find(f"Card {CARD}")).name == "Card [card]"
 
 
-async def test_without_masking_everything_is_kept_as_it_was_said(memory):
+async def test_without_masking_everything_is_stored_as_it_was_said(memory):
     ann = memory.user("ann")
     await ann.add_fact("note", TEXT)
     await ann.session("s").add_message("user", TEXT)

@@ -1,4 +1,4 @@
-"""The whole front door against a plain dictionary: random walks of everything a program may do.
+"""The whole front door against a plain dictionary: random walks over everything a program may do.
 
 The dictionary is what a careful person would write down on paper: messages in order, memories by
 text, states, titles, and when each of them dies. After every step the memory must say the same.
@@ -39,7 +39,7 @@ class Told:
 
 @dataclass
 class Paper:
-    """All that is known of one user."""
+    """Everything known about one user."""
 
     messages: dict[str, list[Told]] = field(default_factory=lambda: {name: [] for name in SESSIONS})
     memories: dict[str, list[str]] = field(default_factory=dict)
@@ -360,5 +360,5 @@ class FrontDoorOnDisk(FrontDoor):
 
 
 @pytest.mark.parametrize(("machine", "examples"), [(FrontDoor, 60), (FrontDoorOnDisk, 30)], ids=["memory", "sqlite"])
-def test_the_front_door_says_what_the_paper_says(machine, examples):
+def test_the_front_door_agrees_with_the_paper(machine, examples):
     run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=40))

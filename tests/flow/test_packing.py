@@ -1,4 +1,4 @@
-"""What is remembered gets the room that it is worth: long turns shortened, weak ones left out, and all of it told."""
+"""Memories get the room they are worth: long turns shortened, weak ones left out, and all of it reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def ann():
         yield user
 
 
-async def test_long_turns_are_shortened_to_what_was_asked(ann):
+async def test_long_turns_are_shortened_to_what_was_asked_about(ann):
     context = await ann.get_context("What is the lighthouse keeper of Skagen called?", max_tokens=1_000)
     assert ANSWER in context.system
     short = [each for each in context.report.kept if not each.whole]
@@ -34,7 +34,7 @@ async def test_long_turns_are_shortened_to_what_was_asked(ann):
     assert "in (shortened), " in context.explain()
 
 
-async def test_the_best_hit_keeps_the_most(ann):
+async def test_the_best_hit_keeps_the_most_text(ann):
     context = await ann.get_context("What is the lighthouse keeper of Skagen called?", max_tokens=1_000)
     sizes = {each.id: each.tokens for each in context.report.kept}
     assert sizes.pop("turn-7") > max(sizes.values())
@@ -46,7 +46,7 @@ async def test_with_room_enough_nothing_is_shortened(ann):
     assert f"{FILLER}{ANSWER}" in context.system
 
 
-async def test_what_is_far_behind_the_best_is_left_out_and_told():
+async def test_hits_far_behind_the_best_are_left_out_and_reported():
     async with Memory.open("memory://", clock=ManualClock(), embedder=HashingEmbedder(), worker=False) as memory:
         ben = memory.user("ben")
         await ben.add_memories(["The keeper of the lighthouse at Skagen is Marit."])
@@ -74,7 +74,7 @@ async def test_a_context_says_how_likely_it_is_to_hold_an_answer():
     assert f"answerable: {known.answerable:.2f}" in known.explain()
 
 
-async def test_nothing_found_answers_nothing():
+async def test_a_context_without_hits_answers_nothing():
     async with Memory.open("memory://", worker=False) as memory:
         assert (await memory.user("ben").get_context("Who am I?")).answerable == 0.0
 

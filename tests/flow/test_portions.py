@@ -1,4 +1,4 @@
-"""An index that is read in portions, while others write, forget, erase and give up, is as one read in one go."""
+"""An index read in portions, while others write, forget, erase and give up, equals one read in one go."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TALK = 4 * (OPERATIONS_MAX - 6)
 
 @pytest.fixture
 def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So few rows in a portion that a short story takes many of them, and codes for vectors from the first on."""
+    """So few rows per portion that a short conversation takes many, and vector codes from the start."""
     for module in ("recall", "index"):
         monkeypatch.setattr(f"recollect.{module}.READ_ROWS", 2)
     monkeypatch.setattr("recollect.postings.TOGETHER", 2)
@@ -43,7 +43,7 @@ def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Crowd(Program):
-    """A program that does several things at once, and asks in between."""
+    """A program that does several things at once and queries in between."""
 
     async def say(self) -> None:
         roles, marks = ("user", "assistant"), ".?"
@@ -57,7 +57,7 @@ class Crowd(Program):
         await self.ann.quarantine(ids=[await self.some()])
 
     async def release(self) -> None:
-        """Also of what was never set aside; what was comes behind all others when they are read anew."""
+        """Release something quarantined, or nothing; what was quarantined comes last when the index is read anew."""
         ids = [each.id for each in (await self.kept()).held("conversation", self.clock()) if is_aside(each)]
         await self.ann.release(ids=ids[:1] or ["nobody"])
 
@@ -66,7 +66,7 @@ class Crowd(Program):
             await super().delete()
 
     async def some(self) -> str:
-        """The id of something that was said."""
+        """The id of some message."""
         held = (await self.kept()).held("conversation", self.clock())
         return self.dice.choice(held).id if held else "nobody"
 
@@ -85,7 +85,7 @@ class Crowd(Program):
         self.memory._flow.indexes.drop(ANN)
 
     async def all_at_once(self) -> None:
-        """Some of it is broken off, and nothing but what the library says may come of it."""
+        """Run steps concurrently and cancel some; the only error allowed is the cancellation."""
         steps = [
             self.step,
             *self.dice.choices((self.step, self.ask, self.ask, self.look, self.rest, self.leave), k=AT_ONCE),
@@ -101,7 +101,7 @@ class Crowd(Program):
 
 
 def told(index: PartitionIndex, now: int) -> dict[str, Any]:
-    """What an index says of words, neighbours and voices, by the ids of what may be found."""
+    """What an index says about words, neighbours and speakers, by the ids of findable records."""
     ids = found(index, now)
     talk = index.talk()
     said = [row for row in ids if index.records[row].layer == "conversation"]
@@ -123,24 +123,24 @@ def found(index: PartitionIndex, now: int) -> dict[int, str]:
 
 
 def near(index: PartitionIndex, now: int) -> dict[str, float]:
-    """How near everything is to something that has nothing to do with it."""
+    """How near everything is to an unrelated vector."""
     query = np.full(index.vectors.dimensions, index.vectors.dimensions**-0.5, np.float32)
     scores = index.vectors.scores(query, len(index.records), np.ones(len(index.records), np.bool_))
     return {id: float(scores[row]) for row, id in found(index, now).items()}
 
 
 async def check(program: Program) -> None:
-    """That the index which a program has kept is as one that is made of the store now."""
+    """Check that the index a program has kept equals one built from the store now."""
     kept, anew, now = await program.kept(), await program.built_anew(), program.clock()
     while (kept.mark.epoch, kept.mark.revision) != (anew.mark.epoch, anew.mark.revision):
-        # a commit that somebody gave up has landed in between
+        # a commit whose caller gave up has landed in between
         kept, anew = await program.kept(), await program.built_anew()
     assert told(kept, now) == told(anew, now)
     assert near(kept, now) == pytest.approx(near(anew, now), abs=0.05)
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_what_is_read_in_portions_while_it_changes_is_as_what_is_read_in_one_go(
+async def test_an_index_read_in_portions_while_it_changes_equals_one_read_in_one_go(
     open_memory, store_url, clock, seed
 ):
     store, dice = await open_store(store_url), random.Random(seed)
@@ -160,7 +160,7 @@ async def test_what_is_read_in_portions_while_it_changes_is_as_what_is_read_in_o
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_whatever_is_done_at_once_and_broken_off_leaves_a_whole_index(open_memory, store_url, clock, seed):
+async def test_concurrent_and_cancelled_calls_leave_a_complete_index(open_memory, store_url, clock, seed):
     store, dice = await open_store(store_url), random.Random(seed)
     one, two = [Crowd(await open_memory(store, conversation_days=365), clock, dice) for _ in range(2)]
     for _ in range(ROUNDS):
@@ -169,7 +169,7 @@ async def test_whatever_is_done_at_once_and_broken_off_leaves_a_whole_index(open
             await check(each)
 
 
-async def test_a_talk_whose_first_words_were_touched_last_is_read_in_its_order(open_memory, store_url):
+async def test_a_conversation_whose_first_messages_were_touched_last_is_read_in_order(open_memory, store_url):
     store = await open_store(store_url)
     ann = (await open_memory(store)).user("ann")
     said = [{"role": "user", "content": f"The boat number {number}"} for number in range(150)]
@@ -186,13 +186,13 @@ async def test_a_talk_whose_first_words_were_touched_last_is_read_in_its_order(o
 
 
 async def talkative(memory: Memory, user: str) -> None:
-    """Have a user say more than fits in three pages of changes."""
+    """Have a user say more than fits into three pages of changes."""
     for _ in range(4):
         said = [{"role": "user", "content": f"The boat of {user}"} for _ in range(TALK // 4)]
         await memory.user(user).session("s").add_messages(said)
 
 
-async def test_what_was_read_before_somebody_gave_up_is_counted_and_read_on(open_memory, store_url):
+async def test_what_was_read_before_a_caller_gave_up_is_counted_and_resumed(open_memory, store_url):
     store = await open_store(store_url)
     await talkative(await open_memory(store), "ann")
     indexes = (await open_memory(store))._flow.indexes
@@ -208,7 +208,7 @@ async def test_what_was_read_before_somebody_gave_up_is_counted_and_read_on(open
     assert len(half) == TALK
 
 
-async def test_who_is_asked_for_by_many_at_once_is_read_in_by_one_of_them(open_memory, store_url, monkeypatch):
+async def test_a_user_requested_by_many_at_once_is_read_by_one_of_them(open_memory, store_url, monkeypatch):
     store = await open_store(store_url)
     await talkative(await open_memory(store), "ann")
     indexes = (await open_memory(store))._flow.indexes
@@ -223,15 +223,17 @@ async def test_who_is_asked_for_by_many_at_once_is_read_in_by_one_of_them(open_m
     first, *others = [asyncio.create_task(indexes.current(ANN)) for _ in range(AT_ONCE)]
     while ANN not in indexes._held or indexes._held[ANN].mark is None:
         await asyncio.sleep(0)
-    first.cancel()  # one of the others goes on
+    first.cancel()  # one of the others takes over
     found = await asyncio.gather(*others)
     assert [len(index) for index in found] == [TALK] * len(others)
-    assert len(told) <= TALK + OPERATIONS_MAX  # each once, but for a page that was on its way to who gave up
+    assert len(told) <= TALK + OPERATIONS_MAX  # each once, except a page in flight to the caller that gave up
     assert not indexes._read_in
     assert not indexes._unfinished
 
 
-async def test_much_is_read_to_its_end_though_memory_is_short_and_others_ask(open_memory, store_url, monkeypatch):
+async def test_a_large_index_is_read_completely_even_if_memory_is_short_and_others_ask(
+    open_memory, store_url, monkeypatch
+):
     store = await open_store(store_url)
     memory = await open_memory(store)
     for user in ("ann", "bob"):
@@ -255,7 +257,7 @@ async def test_much_is_read_to_its_end_though_memory_is_short_and_others_ask(ope
 
 
 @pytest.mark.parametrize("store_name", ["memory"])
-async def test_who_is_erased_while_a_context_is_made_does_not_stand_in_it(open_memory, store_url):
+async def test_a_user_erased_while_a_context_is_built_is_not_in_it(open_memory, store_url):
     store = await open_store(store_url)
     memory = await open_memory(store)
     await talkative(memory, "ann")
@@ -270,7 +272,7 @@ async def test_who_is_erased_while_a_context_is_made_does_not_stand_in_it(open_m
 
 
 @pytest.mark.parametrize("ticks", range(0, 300, 30))
-async def test_who_is_reading_while_the_memory_closes_is_answered_or_told_so(open_memory, store_url, store_name, ticks):
+async def test_a_reader_is_answered_or_told_so_when_the_memory_closes(open_memory, store_url, store_name, ticks):
     store = await open_store(store_url)
     await talkative(await open_memory(store), "ann")
     memory = await open_memory(store if store_name == "memory" else store_url)
@@ -285,14 +287,14 @@ async def test_who_is_reading_while_the_memory_closes_is_answered_or_told_so(ope
 
 
 class Elsewhere(Crowd):
-    """A program in another process, with a clock that agrees with ours."""
+    """A program in another process, with the same clock as ours."""
 
     async def wait(self) -> None:
         pass
 
 
 async def live(url: str, seed: int) -> None:
-    """What another process does to ann: it says, forgets, sets aside, erases."""
+    """What another process does to ann: add, forget, quarantine, erase."""
     clock = ManualClock()
     async with Memory.open(url, embedder=HashingEmbedder(), worker=False, clock=clock, conversation_days=365) as memory:
         program = Elsewhere(memory, clock, random.Random(seed))
@@ -302,7 +304,7 @@ async def live(url: str, seed: int) -> None:
 
 @pytest.mark.parametrize("store_name", ["sqlite"])
 @pytest.mark.parametrize("seed", range(2))
-async def test_what_is_read_while_another_process_writes_is_as_what_is_read_in_one_go(
+async def test_an_index_read_while_another_process_writes_equals_one_read_in_one_go(
     open_memory, store_url, clock, seed
 ):
     reader = Crowd(await open_memory(conversation_days=365), clock, random.Random(seed))
@@ -319,9 +321,7 @@ async def test_what_is_read_while_another_process_writes_is_as_what_is_read_in_o
 @pytest.mark.parametrize(
     "fails", ["index.PartitionIndex._fill", "postings.Words._keys", "arrangement.Arrangement._link"]
 )
-async def test_what_fails_in_the_middle_leaves_nothing_half_read_behind(
-    open_memory, store_url, clock, monkeypatch, fails
-):
+async def test_a_failure_in_the_middle_leaves_nothing_half_read(open_memory, store_url, clock, monkeypatch, fails):
     store = await open_store(store_url)
     await talkative(await open_memory(store), "ann")
     program = Crowd(await open_memory(store), clock, random.Random(0))

@@ -1,4 +1,4 @@
-"""Privacy: what is forgotten is gone with all that rests on it, and everything can be taken along."""
+"""Privacy: what is forgotten is gone with everything based on it, and everything can be exported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LISBON = "My sister Clara lives in Lisbon with two cats, a parrot and a very old
 
 
 async def everything(memory, user="ann"):
-    """All that the store holds of a user, the hidden layers too."""
+    """Everything the store holds about a user, including hidden layers."""
     where = Filter(Partition("default", user))
     return [record async for record in memory._flow.ledger.walk(where)]
 
@@ -29,7 +29,7 @@ async def holds(memory, word):
     return word in str([record.to_dict() for record in await everything(memory)])
 
 
-async def test_forgetting_takes_the_past_with_it(memory):
+async def test_forgetting_a_memory_takes_its_history_with_it(memory):
     ann = memory.user("ann")
     added = await ann.add_memory("The canary is yellow.")
     await ann.add_memory("something else")
@@ -42,7 +42,7 @@ async def test_forgetting_takes_the_past_with_it(memory):
     assert len(await everything(memory)) == 1
 
 
-async def test_forgetting_takes_what_was_merged_with_it(memory):
+async def test_forgetting_a_memory_takes_what_was_merged_into_it(memory):
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON)
     await memory.work()
@@ -53,7 +53,7 @@ async def test_forgetting_takes_what_was_merged_with_it(memory):
     assert await everything(memory) == []
 
 
-async def test_forgetting_takes_every_merge_however_many_there_were(memory):
+async def test_forgetting_a_memory_takes_every_merge_however_many_there_were(memory):
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON, id="older")
     await memory.work()
@@ -66,7 +66,7 @@ async def test_forgetting_takes_every_merge_however_many_there_were(memory):
     assert await everything(memory) == []
 
 
-async def test_forgetting_a_merged_one_takes_back_what_it_gave(memory):
+async def test_forgetting_a_merged_memory_takes_back_what_it_contributed(memory):
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON, metadata={"a": 1}, importance=0.2)
     await memory.work()
@@ -79,7 +79,7 @@ async def test_forgetting_a_merged_one_takes_back_what_it_gave(memory):
     assert newer.id not in str(await everything(memory))
 
 
-async def test_forgetting_a_merged_one_takes_back_what_it_gave_however_far_it_went(memory):
+async def test_forgetting_a_merged_memory_takes_back_what_it_contributed_through_any_chain(memory):
     ann = memory.user("ann")
     texts = [LISBON, LISBON.replace("lives", "really lives"), LISBON.replace("lives", "very really lives")]
     first, second, third = [
@@ -98,7 +98,7 @@ async def test_forgetting_a_merged_one_takes_back_what_it_gave_however_far_it_we
     assert (await ann.get_memory(first.id)).metadata == {"m0": "canary 0", "m1": "canary 1"}
 
 
-async def test_forgetting_one_of_very_many_that_were_merged_takes_back_what_it_gave(memory):
+async def test_forgetting_one_of_very_many_merged_memories_takes_back_what_it_contributed(memory):
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON, id="older")
     await memory.work()
@@ -111,7 +111,7 @@ async def test_forgetting_one_of_very_many_that_were_merged_takes_back_what_it_g
     assert ("k0" in kept.metadata, "k1" in kept.metadata) == (False, True)
 
 
-async def test_what_is_merged_while_it_is_forgotten_leaves_nothing_behind(open_memory, store_url):
+async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind(open_memory, store_url):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
@@ -124,7 +124,7 @@ async def test_what_is_merged_while_it_is_forgotten_leaves_nothing_behind(open_m
     assert not await holds(memory, "canary")
 
 
-async def test_a_merged_one_that_is_forgotten_is_there_until_what_it_gave_is_gone(open_memory, store_url):
+async def test_a_merged_memory_stays_until_everything_it_contributed_is_gone(open_memory, store_url):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
@@ -143,7 +143,7 @@ async def test_a_merged_one_that_is_forgotten_is_there_until_what_it_gave_is_gon
     assert (await ann.get_memory(older.id)).metadata == {}
 
 
-async def test_a_long_past_is_read_once_to_forget_a_message(open_memory, store_url):
+async def test_a_long_history_is_read_once_to_forget_a_message(open_memory, store_url):
     store = CountingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
@@ -158,7 +158,7 @@ async def test_a_long_past_is_read_once_to_forget_a_message(open_memory, store_u
     assert store.rows < 1_000
 
 
-async def test_a_large_forgetting_that_is_broken_off_anywhere_loses_no_episode(open_memory, clock):
+async def test_a_large_forget_interrupted_anywhere_loses_no_episode(open_memory, clock):
     broken_off = 0
     while True:
         store = MeddlingStore(await open_store("memory://"))
@@ -188,7 +188,7 @@ async def test_a_large_forgetting_that_is_broken_off_anywhere_loses_no_episode(o
 
 
 class BreakOff:
-    """Waits for a commit that drops something, after some others that do."""
+    """Interrupts at the n-th commit that drops something."""
 
     def __init__(self, after: int) -> None:
         self._left = after
@@ -201,7 +201,7 @@ class BreakOff:
         raise ConnectionError
 
 
-async def test_forgetting_a_message_takes_the_summary_that_rests_on_it(open_memory):
+async def test_forgetting_a_message_takes_the_summary_based_on_it(open_memory):
     memory = await open_memory(window_tokens=200)
     ann = memory.user("ann")
     chat = ann.session("s", agent="support")
@@ -232,7 +232,7 @@ async def test_forgetting_a_recent_message_leaves_the_summary(open_memory):
     assert (await chat.window("sliding_window_summary"))[0].content == before.content
 
 
-async def test_forgetting_by_a_filter(memory):
+async def test_memories_can_be_forgotten_by_a_filter(memory):
     ann = memory.user("ann")
     await ann.add_memories([{"content": f"note {n}", "metadata": {"kind": "a" if n % 2 else "b"}} for n in range(40)])
     await ann.session("s").add_interaction("hello", "hi")
@@ -244,7 +244,7 @@ async def test_forgetting_by_a_filter(memory):
     assert len(await everything(memory)) == 21
 
 
-async def test_forgetting_many_is_done_to_the_end(memory):
+async def test_forgetting_many_runs_to_the_end(memory):
     ann = memory.user("ann")
     for batch in range(4):
         await ann.add_memories([{"content": f"note {batch} {n}", "metadata": {"kind": "a"}} for n in range(90)])
@@ -256,7 +256,7 @@ async def test_forgetting_many_is_done_to_the_end(memory):
                                    {"ids": 5}, {"ids": [5]}, {"where": {"layer": "session"}},
                                    {"where": {"role": "user"}, "layer": "past"},
                                    {"where": {"role": "user"}, "layer": 5}])  # fmt: skip
-async def test_forgetting_must_say_what_it_means(memory, given):
+async def test_a_forget_must_say_what_it_means(memory, given):
     ann = memory.user("ann")
     await ann.add_memory("kept")
     with pytest.raises(ValidationError):
@@ -264,7 +264,7 @@ async def test_forgetting_must_say_what_it_means(memory, given):
     assert len(await everything(memory)) == 1
 
 
-async def test_what_the_library_keeps_for_itself_cannot_be_reached_by_id(memory):
+async def test_internal_records_cannot_be_reached_by_id(memory):
     ann = memory.user("ann")
     added = await ann.add_memory("first")
     await ann.update_memory(added.id, content="second")
@@ -282,7 +282,7 @@ async def test_what_the_library_keeps_for_itself_cannot_be_reached_by_id(memory)
 
 
 async def lived(memory, user, word):
-    """A user with something in every drawer."""
+    """A user with something in every layer."""
     chat = user.session("s", agent="support")
     for number in range(20):
         await chat.add_interaction(f"I decided that {word} number {number} is good.", f"Noted, {word}.")
@@ -327,7 +327,7 @@ async def test_erasing_leaves_nothing_and_gives_a_receipt(memory, clock, store_n
         assert b"bobolink" in bytes_on_disk(tmp_path)
 
 
-async def test_an_erased_user_can_begin_anew(memory):
+async def test_an_erased_user_can_start_again(memory):
     ann = memory.user("ann")
     await ann.session("s").add_message("user", "the canary", id="m1", idempotency_key="k1")
     await ann.erase()
@@ -339,7 +339,7 @@ async def test_an_erased_user_can_begin_anew(memory):
     assert [message.content for message in await ann.session("s").window()] == ["a new beginning"]
 
 
-async def test_erasing_while_everything_is_under_way_leaves_nothing(open_memory, clock):
+async def test_erasing_while_everything_is_running_leaves_nothing(open_memory, clock):
     embedder = GatedEmbedder()
     memory = await open_memory(embedder=embedder, window_tokens=200)
     ann = memory.user("ann")
@@ -359,7 +359,7 @@ async def test_erasing_while_everything_is_under_way_leaves_nothing(open_memory,
     assert (await memory.survey()).jobs_waiting == 0
 
 
-async def test_a_summary_that_is_about_to_be_written_misses_what_was_just_forgotten(store_url, open_memory):
+async def test_a_summary_about_to_be_written_omits_what_was_just_forgotten(store_url, open_memory):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store, window_tokens=200)
     ann = memory.user("ann")
@@ -374,7 +374,7 @@ async def test_a_summary_that_is_about_to_be_written_misses_what_was_just_forgot
     assert await ann.failures() == []
 
 
-async def test_a_branch_that_is_made_while_a_message_is_forgotten_does_not_keep_it(store_url, open_memory):
+async def test_a_branch_made_while_a_message_is_forgotten_does_not_keep_it(store_url, open_memory):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
@@ -388,9 +388,7 @@ async def test_a_branch_that_is_made_while_a_message_is_forgotten_does_not_keep_
     assert [message.content for message in await ann.session("other").window()] == ["And it sings."]
 
 
-async def test_work_on_messages_of_which_one_is_forgotten_before_it_is_sealed_goes_on_with_the_rest(
-    store_url, open_memory
-):
+async def test_if_a_message_is_forgotten_before_it_is_sealed_the_work_continues_with_the_rest(store_url, open_memory):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
@@ -421,7 +419,7 @@ async def test_deleting_a_session_while_it_is_folded_leaves_nothing_of_it(open_m
     assert await ann.failures() == []
 
 
-# ── Taking everything along ──────────────────────────────────────────────────────────────────────
+# ── Exporting everything ─────────────────────────────────────────────────────────────────────────
 
 VOLATILE = ("version", "scope", "expires_at")
 
@@ -442,7 +440,7 @@ async def test_an_export_is_plain_json_whose_first_line_says_what_it_is(memory):
     assert "vector" not in lines[0]
 
 
-async def test_an_export_read_back_by_another_user_gives_the_same_records(memory, clock):
+async def test_an_export_imported_by_another_user_gives_the_same_records(memory, clock):
     ann, bob = memory.user("ann"), memory.user("bob", org="acme")
     await lived(memory, ann, "canary")
     await ann.add_memory(LISBON)
@@ -466,7 +464,7 @@ async def test_an_export_read_back_by_another_user_gives_the_same_records(memory
     assert await bob.failures() == []
 
 
-async def test_an_imported_memory_can_be_changed_and_forgotten_with_its_past(memory):
+async def test_an_imported_memory_can_be_changed_and_forgotten_with_its_history(memory):
     ann, bob = memory.user("ann"), memory.user("bob")
     added = await ann.add_memory("The canary is yellow.")
     await memory.work()
@@ -482,7 +480,7 @@ async def test_an_imported_memory_can_be_changed_and_forgotten_with_its_past(mem
     assert await everything(memory, "bob") == []
 
 
-async def test_what_will_be_so_comes_to_be_so_where_it_is_imported(memory, clock):
+async def test_an_imported_future_fact_takes_effect(memory, clock):
     ann, bob = memory.user("ann"), memory.user("bob")
     await ann.add_fact("city", "Oslo")
     await ann.add_fact("city", "Bergen", valid_from=clock() + 60_000)
@@ -493,7 +491,7 @@ async def test_what_will_be_so_comes_to_be_so_where_it_is_imported(memory, clock
     assert "Bergen" in (await bob.get_context("Where do I live?")).system
 
 
-async def test_a_large_export_is_read_back_whole(memory):
+async def test_a_large_export_is_imported_completely(memory):
     ann, bob = memory.user("ann"), memory.user("bob")
     for number in range(40):
         await ann.session("s").add_message("user", f"{number} " + "x" * 60_000)
@@ -544,7 +542,7 @@ LINE = {"id": "r1", "layer": "long_term", "scope": {"org": "evil", "user": "ann"
     ],
     ids=str,
 )
-async def test_a_bad_line_stores_nothing_of_the_whole_import(memory, change, field):
+async def test_one_bad_line_means_nothing_is_imported(memory, change, field):
     bob = memory.user("bob")
     good = [LINE | {"id": f"good{n}"} for n in range(100)]
     with pytest.raises(ValidationError) as caught:
@@ -556,20 +554,20 @@ async def test_a_bad_line_stores_nothing_of_the_whole_import(memory, change, fie
 
 
 @pytest.mark.parametrize("records", [None, 5, "text", {"id": "x"}, [5], ["text"], [None], [[]]])
-async def test_what_is_no_list_of_records_is_refused(memory, records):
+async def test_anything_but_a_list_of_records_is_refused(memory, records):
     with pytest.raises(ValidationError):
         await memory.user("bob").import_records(records)
     assert await everything(memory, "bob") == []
 
 
-async def test_an_erased_user_is_listed_no_more(memory):
+async def test_an_erased_user_is_no_longer_listed(memory):
     for name in ("ann", "bob"):
         await memory.user(name).add_memory(f"{name} was here")
     await memory.user("ann").erase()
     assert [user for _, user in await memory.users()] == ["bob"]
 
 
-async def test_a_memory_that_was_edited_can_be_edited_again_where_it_is_imported(memory):
+async def test_an_edited_memory_can_be_edited_again_after_an_import(memory):
     ann, bob = memory.user("ann"), memory.user("bob")
     for number in range(5):
         await ann.add_memory(f"something else, {number}")
@@ -581,7 +579,7 @@ async def test_a_memory_that_was_edited_can_be_edited_again_where_it_is_imported
     assert changed.content == "The boat is blue."
 
 
-async def test_a_receipt_counts_all_that_went(memory, clock):
+async def test_a_receipt_counts_everything_that_was_removed(memory, clock):
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON)
     await memory.work()
@@ -598,7 +596,7 @@ async def test_a_receipt_counts_all_that_went(memory, clock):
     assert await ann.list_memories(layer="episodic") == ([], None)
 
 
-async def test_users_are_renamed_and_merged_by_an_export_that_is_read_back_and_the_counts_add_up(memory):
+async def test_users_are_renamed_and_merged_by_export_and_import_and_the_counts_add_up(memory):
     lines = {}
     for name, city in (("ann", "Oslo"), ("bob", "Bergen")):
         user = memory.user(name)

@@ -1,4 +1,4 @@
-"""Facts and preferences: current values, their past, what was true and what was believed, and the profile of both."""
+"""Facts and preferences: current values, their history, what was true and what was believed, and the profile."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def told(facts: Facts, key: str) -> list[tuple[str, str]]:
 # ── Saying ───────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_fact_is_read_back_as_it_was_told(facts, clock):
+async def test_a_fact_is_read_back_as_it_was_stored(facts, clock):
     added = await facts.add("City", "Oslo", confidence=0.9, source_message_id="m-1")
     assert (added.key, added.value, added.confidence, added.source_message_id) == ("city", "Oslo", 0.9, "m-1")
     assert (added.status, added.seen, added.valid_to) == ("told", 1, None)
@@ -79,7 +79,7 @@ async def test_a_fact_is_read_back_as_it_was_told(facts, clock):
     assert list(added.to_dict())[:6] == ["key", "value", "confidence", "source_message_id", "valid_from", "valid_to"]
 
 
-async def test_another_value_ends_the_one_before_in_the_same_commit(ledger, facts, clock):
+async def test_a_new_value_ends_the_previous_one_in_the_same_commit(ledger, facts, clock):
     await facts.add("city", "Rome")
     clock.advance(days=10)
     await facts.add("city", "Oslo")
@@ -93,7 +93,7 @@ async def test_another_value_ends_the_one_before_in_the_same_commit(ledger, fact
     assert (kept.layer, kept.content, kept.data["of"]) == ("past", "city: Rome", head.id)
 
 
-async def test_the_same_value_again_makes_it_surer(facts):
+async def test_repeating_a_value_raises_its_confidence(facts):
     first = await facts.add("city", "Oslo", confidence=0.6)
     second = await facts.add("city", "oslo ", confidence=0.6)
     assert second.confidence == pytest.approx(first.confidence + 0.4 * 0.3)
@@ -112,7 +112,7 @@ async def test_a_key_that_holds_a_set_keeps_all_of_its_values(facts):
     assert {fact.value for fact in await facts.history("hobby")} == {"chess", "rowing"}
 
 
-async def test_a_batch_is_stored_whole_or_not_at_all(facts):
+async def test_a_batch_is_stored_completely_or_not_at_all(facts):
     good = {"key": "city", "value": "Oslo"}
     for bad in ({"key": "x"}, {"key": "x", "value": 5}, {"key": "!", "value": "y"}, {"key": "", "value": "y"}, 5,
                 {"key": "x", "value": " "}, {"key": "x", "value": "y", "confidence": 2}, {**good, "color": 1},
@@ -134,7 +134,7 @@ async def test_a_batch_may_change_one_key_several_times(facts):
     assert [value for value, _ in await told(facts, "city")] == ["Rome", "Oslo", "Paris"]
 
 
-async def test_what_was_so_before_the_current_value_goes_into_the_history(facts):
+async def test_values_from_before_the_current_one_go_into_the_history(facts):
     await facts.add("city", "Oslo", valid_from="2024-01-01")
     await facts.add("city", "Rome", valid_from="2020-01-01")
     await facts.add("employer", "Acme", valid_from="2015-01-01", valid_to="2018-01-01")
@@ -145,7 +145,7 @@ async def test_what_was_so_before_the_current_value_goes_into_the_history(facts)
     assert await told(facts, "employer") == [("Acme", "ended")]
 
 
-async def test_a_value_that_begins_later_does_not_hold_before(facts, clock):
+async def test_a_value_that_begins_later_is_not_valid_before(facts, clock):
     await facts.add("city", "Rome")
     await facts.add("city", "Oslo", valid_from="2026-06-01")
     assert await values(facts, "city") == ["Rome"]
@@ -165,7 +165,7 @@ async def test_a_corrected_value_stays_in_the_history_and_was_true_at_no_time(fa
     assert [fact.value for fact in await facts.list(known_at=believed_at)] == ["Oslo"]
 
 
-async def test_of_a_set_the_wrong_value_has_to_be_named(facts):
+async def test_to_correct_a_set_the_wrong_value_must_be_named(facts):
     await facts.upsert([{"key": "pet", "value": "Rex"}, {"key": "pet", "value": "Tom"}])
     with pytest.raises(ValidationError) as caught:
         await facts.correct("pet", "Max")
@@ -222,7 +222,7 @@ async def test_a_rejected_fact_is_not_learned_again_from_the_same_text(ledger, f
     assert await values(facts, "city") == ["Rome"]
 
 
-async def test_confidence_in_what_changes_easily_falls_with_age(facts, clock):
+async def test_confidence_in_volatile_facts_falls_with_age(facts, clock):
     await facts.upsert([{"key": "age", "value": "33", "confidence": 0.8}, {"key": "name", "value": "Ann"}])
     clock.advance(days=365)
     assert (await facts.get("age"))[0].confidence == pytest.approx(0.4)
@@ -234,7 +234,7 @@ async def test_confidence_in_what_changes_easily_falls_with_age(facts, clock):
 # ── Learning ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_learned_fact_names_its_message_and_the_characters(ledger, facts, clock):
+async def test_a_learned_fact_names_its_message_and_the_character_span(ledger, facts, clock):
     await learn(ledger, found("I live in Oslo.", "city", "Oslo", clock(), id="m-7", span=(10, 14)))
     (fact,) = await facts.get("city")
     assert (fact.value, fact.status, fact.source_message_id, fact.span) == ("Oslo", "learned", "m-7", (10, 14))
@@ -267,7 +267,7 @@ async def test_only_trusted_messages_teach(ledger, facts, clock):
     assert await facts.list() == []
 
 
-async def test_a_message_that_was_forgotten_teaches_nothing(ledger, facts, clock):
+async def test_a_forgotten_message_teaches_nothing(ledger, facts, clock):
     draft = found("I live in Oslo.", "city", "Oslo", clock())
     await ledger.commit(Changes(ANN.partition, put=(draft.message,)))
     changes, _ = await facts.apply([draft], "rules-1")
@@ -278,7 +278,7 @@ async def test_a_message_that_was_forgotten_teaches_nothing(ledger, facts, clock
     assert await facts.list() == []
 
 
-async def test_late_messages_go_into_the_past(ledger, facts, clock):
+async def test_late_messages_go_into_the_history(ledger, facts, clock):
     now = clock()
     await learn(ledger, found("I live in Oslo.", "city", "Oslo", now))
     await learn(ledger, found("I live in Rome.", "city", "Rome", now - 10 * DAY_MS))
@@ -288,7 +288,7 @@ async def test_late_messages_go_into_the_past(ledger, facts, clock):
     assert [fact.value for fact in await facts.list(as_of=now - 3 * DAY_MS)] == ["Paris"]
 
 
-async def test_a_draft_can_end_correct_and_replace(ledger, facts, clock):
+async def test_a_draft_can_end_correct_or_replace_a_value(ledger, facts, clock):
     now = clock()
     await learn(
         ledger,
@@ -327,7 +327,7 @@ async def test_drafts_beyond_one_commit_wait_for_another(ledger, facts, clock):
     assert len(await facts.list()) == 90
 
 
-async def test_drafts_that_say_nothing_usable_are_left_out(ledger, facts, clock):
+async def test_unusable_drafts_are_left_out(ledger, facts, clock):
     await learn(
         ledger,
         found("?", "!!", "x", clock()),
@@ -378,7 +378,7 @@ async def test_a_profile_has_facts_preferences_a_name_and_the_last_message(ledge
     assert (empty.name, empty.facts, empty.preferences, empty.last_interaction) == (None, (), {}, None)
 
 
-async def test_facts_and_preferences_of_one_name_stay_apart_and_so_do_users_and_orgs(ledger, facts):
+async def test_facts_and_preferences_of_the_same_name_stay_apart_and_so_do_users_and_orgs(ledger, facts):
     await facts.add("style", "baroque")
     await Facts(ledger, ANN, "preference").add("style", "short")
     await Facts(ledger, Scope("acme", "ann")).add("style", "gothic")
@@ -397,7 +397,7 @@ async def test_a_clock_that_goes_back_hides_nothing(ledger, facts, clock):
     assert len(await facts.history("city")) == 1
 
 
-async def test_forgetting_a_fact_takes_its_past_with_it_and_an_export_brings_both_back(ledger, facts, clock):
+async def test_forgetting_a_fact_takes_its_history_with_it_and_an_export_restores_both(ledger, facts, clock):
     await facts.add("city", "Rome")
     clock.advance(days=1)
     await facts.add("city", "Oslo", source_message_id="m-1")
@@ -420,7 +420,7 @@ async def test_forgetting_a_fact_takes_its_past_with_it_and_an_export_brings_bot
 # ── Many at once ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_of_many_writers_of_one_key_none_is_lost(ledger, facts):
+async def test_no_write_is_lost_when_many_write_one_key(ledger, facts):
     await asyncio.gather(*(facts.add("city", f"City {n}") for n in range(64)))
     assert len(await facts.get("city")) == 1
     assert {value for value, _ in await told(facts, "city")} == {f"City {n}" for n in range(64)}
@@ -428,7 +428,7 @@ async def test_of_many_writers_of_one_key_none_is_lost(ledger, facts):
     assert (await facts.get("name"))[0].seen == 32
 
 
-async def test_two_processes_that_write_one_key_both_stay_in_its_history(tmp_path):
+async def test_writes_of_two_processes_to_one_key_both_stay_in_its_history(tmp_path):
     url = f"sqlite:///{tmp_path}/shared.db"
     clock = ManualClock()
     stores = [await open_store(url), await open_store(url)]
@@ -462,7 +462,7 @@ async def test_the_place_of_a_fact_cannot_be_taken_by_another_memory(ledger, fac
     assert await facts.get("city") == []
 
 
-async def test_a_profile_is_read_with_few_calls_however_long_its_past(store_url, clock):
+async def test_a_profile_is_read_with_few_calls_however_long_its_history(store_url, clock):
     store = MeddlingStore(await open_store(store_url))
     ledger = Ledger(store, clock, LAYERS)
     facts = Facts(ledger, ANN)
@@ -475,7 +475,7 @@ async def test_a_profile_is_read_with_few_calls_however_long_its_past(store_url,
     await store.close()
 
 
-async def test_who_likes_something_dislikes_it_no_more_and_the_other_way_round(memory, clock):
+async def test_liking_something_ends_disliking_it_and_vice_versa(memory, clock):
     ann = memory.user("ann", org="acme")
     chat = ann.session("tastes")
     for text in ("I hate cilantro. I love hiking.", "I love cilantro now. I can't stand hiking."):
@@ -486,7 +486,7 @@ async def test_who_likes_something_dislikes_it_no_more_and_the_other_way_round(m
     assert known == {("likes", "cilantro"), ("dislikes", "hiking")}
 
 
-async def test_who_moves_leaves_the_region_too_unless_it_is_said_again(memory, clock):
+async def test_moving_city_ends_the_region_too_unless_it_is_said_again(memory, clock):
     ann = memory.user("ann")
     chat = ann.session("s")
     for text in ("I live in Portland, Oregon.", "I moved to Bergen, Norway.", "I live in Bergen."):
@@ -498,7 +498,7 @@ async def test_who_moves_leaves_the_region_too_unless_it_is_said_again(memory, c
     assert [fact.value for fact in await ann.facts.history("region")] == ["Oregon"]
 
 
-async def test_an_older_move_that_is_told_later_goes_into_the_past(memory, clock):
+async def test_an_older_move_told_later_goes_into_the_history(memory, clock):
     ann = memory.user("ann")
     for text in ("I moved to Munich in 2020.", "I moved to Berlin in 2015."):
         clock.advance(minutes=5)
@@ -508,7 +508,7 @@ async def test_an_older_move_that_is_told_later_goes_into_the_past(memory, clock
     assert [fact.value for fact in await ann.facts.list(as_of="2017-05-01")] == ["Berlin"]
 
 
-async def test_there_is_always_one_current_city_whatever_starts_are_told(memory, clock):
+async def test_there_is_always_one_current_city_whatever_start_dates_are_given(memory, clock):
     ann = memory.user("ann")
     for text in ("I moved to Munich last month.", "I live in New York City.", "I have lived in Bremen for 3 years."):
         clock.advance(minutes=5)
@@ -526,7 +526,7 @@ async def test_a_message_from_the_future_does_not_freeze_a_fact(memory, clock):
     assert [fact.value for fact in await ann.facts.get("city")] == ["Bergen"]
 
 
-async def test_what_the_user_corrected_is_not_contradicted_by_the_graph_in_a_prompt(memory, clock):
+async def test_a_prompt_does_not_contradict_a_users_correction_with_the_graph(memory, clock):
     ann = memory.user("ann")
     await ann.session("s").add_message("user", "I live in Oslo.")
     await memory.work()
@@ -537,7 +537,7 @@ async def test_what_the_user_corrected_is_not_contradicted_by_the_graph_in_a_pro
     assert "lives in oslo" not in system.lower()
 
 
-async def test_what_will_be_so_does_not_hide_what_is_so(memory, clock):
+async def test_a_future_value_does_not_hide_the_current_one(memory, clock):
     ann = memory.user("ann")
     await ann.add_fact("city", "Oslo")
     june = clock() + 90 * DAY_MS
@@ -566,7 +566,7 @@ async def test_what_will_be_so_does_not_hide_what_is_so(memory, clock):
     ]
 
 
-async def test_all_that_changes_on_one_day_changes_on_that_day(memory, clock):
+async def test_all_changes_due_on_a_day_take_effect_on_that_day(memory, clock):
     ann = memory.user("ann")
     await ann.upsert_facts([{"key": "city", "value": "Oslo"}, {"key": "employer", "value": "Acme"}])
     june = as_datetime(clock() + 90 * DAY_MS)
@@ -582,7 +582,7 @@ async def test_all_that_changes_on_one_day_changes_on_that_day(memory, clock):
     }
 
 
-async def test_the_most_facts_of_one_call_may_all_be_about_what_is_to_come(facts, clock):
+async def test_a_call_with_the_maximum_number_of_facts_may_hold_only_future_ones(facts, clock):
     known = [{"key": f"key {n}", "value": "now"} for n in range(UPSERT_MAX)]
     await facts.upsert(known)
     times = [as_datetime(clock() + wait) for wait in range(1, UPSERT_MAX + 1)]
@@ -591,7 +591,7 @@ async def test_the_most_facts_of_one_call_may_all_be_about_what_is_to_come(facts
     assert {fact.value for fact in await facts.list()} == {"then"}
 
 
-async def test_an_old_value_is_forgotten_alone_by_its_own_id(memory, clock):
+async def test_a_former_value_can_be_forgotten_alone_by_its_own_id(memory, clock):
     ann = memory.user("ann")
     for city in ("Oslo", "Secretville", "Rome"):
         await ann.add_fact("city", city)
@@ -611,7 +611,7 @@ async def test_an_old_value_is_forgotten_alone_by_its_own_id(memory, clock):
     assert await ann.facts.history("city") == [], "a fact goes with all values that it had"
 
 
-async def test_asking_to_forget_something_does_not_say_it_again(memory):
+async def test_asking_to_forget_something_does_not_count_as_saying_it_again(memory):
     ann = memory.user("ann")
     await ann.session("s").add_message("user", "My cat is called Admiral.")
     await memory.work()
@@ -636,7 +636,7 @@ async def test_asking_to_forget_something_does_not_say_it_again(memory):
         (["I work at Acme.", "I quit my job last week."], []),
     ],
 )  # fmt: skip
-async def test_what_does_not_go_with_the_latest_is_over(memory, clock, said, known):
+async def test_what_contradicts_the_latest_statement_ends(memory, clock, said, known):
     ann = memory.user("ann")
     for text in said:
         await ann.session("s").add_interaction(text, "I see.")

@@ -1,4 +1,4 @@
-"""Promises that are easy to break by accident: each of these once was."""
+"""Promises that are easy to break by accident: each of these was broken once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_names_and_call_ids_count_against_the_budget(memory):
     )
 
 
-async def test_uses_are_counted_also_where_the_worker_runs_elsewhere(open_memory, tmp_path):
+async def test_uses_are_counted_even_if_the_worker_runs_elsewhere(open_memory, tmp_path):
     memory = await open_memory(f"sqlite:///{tmp_path}/uses.db")
     ann = memory.user("ann")
     kept = await ann.add_memory("The green bicycle stands in the yard.")
@@ -80,7 +80,7 @@ async def test_a_summary_in_a_window_is_fenced(memory):
     assert summary.content.startswith("<memory>") and summary.content.count("</memory>") == 1
 
 
-async def test_what_is_set_aside_is_in_no_context(memory):
+async def test_what_is_quarantined_is_in_no_context(memory):
     ann = memory.user("ann")
     await ann.customize("Always say yes.")
     await ann.add_fact("motto", "Always say yes.")
@@ -106,7 +106,7 @@ async def test_a_very_long_history_is_folded_piece_by_piece(memory):
     assert covers["count"] > 1_000
 
 
-async def test_rewriting_a_record_does_not_use_up_room_for_codes(open_memory, tmp_path):
+async def test_rewriting_a_record_does_not_use_up_slots_for_codes(open_memory, tmp_path):
     path = tmp_path / "codes.db"
     memory = await open_memory(f"sqlite:///{path}")
     ann = memory.user("ann")
@@ -121,7 +121,7 @@ async def test_rewriting_a_record_does_not_use_up_room_for_codes(open_memory, tm
     assert slots == 1
 
 
-async def test_the_index_lets_go_of_what_has_expired(memory, clock):
+async def test_the_index_drops_what_has_expired(memory, clock):
     ann = memory.user("ann")
     for start in range(0, 1_600, 80):
         await ann.session("s").add_messages([{"role": "user", "content": f"note {start + n}"} for n in range(80)])
@@ -135,7 +135,7 @@ async def test_the_index_lets_go_of_what_has_expired(memory, clock):
     assert len(index.records) < 100
 
 
-async def test_an_answer_comes_before_the_question_that_was_asked_before(memory):
+async def test_an_answer_ranks_above_the_same_question_asked_earlier(memory):
     ann = memory.user("ann")
     await ann.session("a").add_interaction("I work as a nurse in Ghent.", "Noted.")
     await ann.session("b").add_interaction("Where do I work?", "I would have to look that up.")
@@ -145,7 +145,7 @@ async def test_an_answer_comes_before_the_question_that_was_asked_before(memory)
     assert "Where do I work?" not in found
 
 
-async def test_meaning_is_there_at_once_with_the_default_embedder():
+async def test_meaning_is_available_at_once_with_the_default_embedder():
     async with Memory.open("memory://", worker=False) as memory:
         ann = memory.user("ann")
         await ann.add_memories(["The dog sleeps.", "Rain falls on the roof.", "She plays the violin."])
@@ -179,7 +179,7 @@ async def test_an_edit_that_slips_in_while_a_memory_is_forgotten_leaves_nothing(
     assert "marzipan" not in str(lines) and "nougat" not in str(lines)
 
 
-async def test_what_a_caller_does_to_an_answer_changes_no_memory(memory):
+async def test_changing_a_returned_answer_changes_no_memory(memory):
     chat = memory.user("ann").session("s")
     await chat.add_message("user", [{"type": "text", "text": "hello"}], metadata={"a": 1})
     (message,) = await chat.window()

@@ -1,4 +1,4 @@
-"""What a model is given begins the same from turn to turn, so that providers need not read it anew."""
+"""A model's prompt begins the same from turn to turn, so that providers can cache it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def given(context) -> str:
 
 
 def common(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """The length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 async def talked(memory, clock, turns, max_tokens):
-    """For each turn what the model was given, and how much of it was the same as in the turn before."""
+    """The prompt of each turn, and how much of it was the same as in the turn before."""
     chat = memory.user("ann").session("monday", agent="helper")
     await memory.user("ann").customize("Call me Annie.", agent="helper")
     for text in PERSON:
@@ -42,7 +42,7 @@ async def talked(memory, clock, turns, max_tokens):
 
 
 @pytest.mark.parametrize("max_tokens", [1_500, 4_000])
-async def test_what_seldom_changes_stands_first_and_in_the_same_words(open_memory, clock, max_tokens):
+async def test_what_seldom_changes_comes_first_and_in_the_same_words(open_memory, clock, max_tokens):
     memory = await open_memory("memory://")
     prompts, same = await talked(memory, clock, TURNS, max_tokens)
     ends = [prompt.index(" at Contoso") for prompt in prompts]
@@ -50,7 +50,7 @@ async def test_what_seldom_changes_stands_first_and_in_the_same_words(open_memor
     assert all(text in prompts[0][: ends[0]] for text in ("Annie", "Oslo", "nurse"))
 
 
-async def test_most_of_what_is_given_was_given_in_the_turn_before(open_memory, clock):
+async def test_most_of_a_prompt_is_the_same_as_in_the_turn_before(open_memory, clock):
     memory = await open_memory("memory://")
     prompts, same = await talked(memory, clock, TURNS, 4_000)
     shares = [length / len(prompt) for length, prompt in zip(same, prompts, strict=False)]

@@ -1,4 +1,4 @@
-"""A model that reads along: it learns more than the rules do, and nothing waits for it or is lost by it."""
+"""A model that reads along: it learns more than the rules do, and nothing waits for it or is lost because of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def collecting(**more):
 
 
 async def told(memory, clock, text=SAID, reply="How lovely!", session="monday", user="ann"):
-    """Say something, and let everything that is due be done, also what the model gathers for a while."""
+    """Say something and do all due work, including what the model batches for a while."""
     messages = await memory.user(user).session(session).add_interaction(text, reply)
     await settled(memory, clock)
     return messages
@@ -41,7 +41,7 @@ async def facts(memory, user="ann"):
 # ── What a model adds ────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_model_learns_what_the_rules_cannot_read(open_memory, clock):
+async def test_a_model_learns_what_the_rules_miss(open_memory, clock):
     model = ScriptedModel(learned=learned(collecting(), ratings={1: 9}))
     memory = await open_memory(llm=model)
     said, _ = await told(memory, clock)
@@ -54,13 +54,13 @@ async def test_a_model_learns_what_the_rules_cannot_read(open_memory, clock):
     }  # fmt: skip
 
 
-async def test_without_a_model_nothing_of_it_is_there(memory, clock):
+async def test_without_a_model_nothing_of_it_exists(memory, clock):
     await told(memory, clock)
     assert memory.describe()["enrichment"] == "rules, without a model"
     assert await facts(memory) == {}
 
 
-async def test_what_the_rules_read_is_known_at_once_and_before_the_model_is_asked(open_memory, clock):
+async def test_what_the_rules_learn_is_known_at_once_before_the_model_is_asked(open_memory, clock):
     model = ScriptedModel(learned=NOTHING)
     memory = await open_memory(llm=model)
     await memory.user("ann").session("monday").add_interaction("I live in Oslo.", "Nice.")
@@ -90,7 +90,7 @@ async def test_what_was_read_is_not_read_again(open_memory, clock):
     assert SAID in model.asked[0].text and SAID not in model.asked[1].text
 
 
-async def test_a_long_session_is_read_in_several_goes(open_memory, clock):
+async def test_a_long_session_is_read_in_several_batches(open_memory, clock):
     model = ScriptedModel(learned=NOTHING)
     memory = await open_memory(llm=model)
     chat = memory.user("ann").session("monday")
@@ -112,7 +112,7 @@ async def test_long_messages_are_read_few_at_a_time(open_memory, clock):
     assert sum(len(ask.messages[1]["content"].splitlines()) for ask in asked) == 20
 
 
-async def test_work_also_does_what_a_job_leaves_that_ends_while_jobs_are_looked_for(open_memory, clock, monkeypatch):
+async def test_work_also_does_what_is_left_by_a_job_that_ends_during_a_claim(open_memory, clock, monkeypatch):
     async def in_a_moment(ask):
         await asyncio.sleep(0.02)
         return json.dumps(NOTHING)
@@ -134,7 +134,7 @@ async def test_work_also_does_what_a_job_leaves_that_ends_while_jobs_are_looked_
     assert sum(len(ask.messages[1]["content"].splitlines()) for ask in model.asked_for("learned")) == 20
 
 
-async def test_a_session_is_read_on_when_the_last_message_that_was_read_is_gone(open_memory, clock):
+async def test_reading_a_session_resumes_even_if_the_last_message_read_is_gone(open_memory, clock):
     model = ScriptedModel(learned=NOTHING)
     memory = await open_memory(llm=model)
     _, reply = await told(memory, clock)
@@ -143,7 +143,7 @@ async def test_a_session_is_read_on_when_the_last_message_that_was_read_is_gone(
     assert len(model.asked) == 2 and SAID not in model.asked[1].text
 
 
-async def test_in_a_talk_of_several_people_only_the_user_teaches(open_memory, clock):
+async def test_in_a_group_conversation_only_the_user_teaches(open_memory, clock):
     proposed = finding(1, "I collect antique barometers", "antique barometers", key="collection")
     model = ScriptedModel(learned=learned(proposed))
     memory = await open_memory(llm=model)
@@ -153,7 +153,7 @@ async def test_in_a_talk_of_several_people_only_the_user_teaches(open_memory, cl
     assert '"name": "Bob"' in model.asked[0].text and await facts(memory) == {}
 
 
-async def test_a_short_answer_means_what_was_asked(open_memory, clock):
+async def test_a_short_answer_is_understood_from_its_question(open_memory, clock):
     model = ScriptedModel(learned=learned(finding(2, "Yes, all my life", "Reykjavik", key="hometown")))
     memory = await open_memory(llm=model)
     chat = memory.user("ann").session("monday")
@@ -181,7 +181,7 @@ async def test_entities_relations_preferences_and_lessons_are_learned_too(open_m
     assert [each.content for each in await user.learnings.list()] == ["Give minutes as a table."]
 
 
-async def test_what_a_model_learned_can_be_undone_by_its_name(open_memory, clock):
+async def test_what_a_model_learned_can_be_undone_by_the_models_name(open_memory, clock):
     model = ScriptedModel(learned=learned(collecting()))
     memory = await open_memory(llm=model)
     await told(memory, clock)
@@ -191,7 +191,7 @@ async def test_what_a_model_learned_can_be_undone_by_its_name(open_memory, clock
     assert await facts(memory) == {}
 
 
-async def test_a_value_that_the_rules_have_read_stands(open_memory, clock):
+async def test_a_value_learned_by_the_rules_stays(open_memory, clock):
     model = ScriptedModel(learned=learned(finding(1, "I live in Oslo", "in", key="city")))
     memory = await open_memory(llm=model)
     await told(memory, clock, "I live in Oslo.")
@@ -230,7 +230,7 @@ async def test_what_the_user_did_not_say_is_left_out_and_counted(open_memory, cl
         "> I collect antique barometers",
     ],
 )
-async def test_what_is_quoted_or_pasted_is_not_said_by_the_user(open_memory, clock, text):
+async def test_quoted_or_pasted_text_does_not_count_as_said_by_the_user(open_memory, clock, text):
     proposed = finding(1, "I collect antique barometers", "antique barometers", key="collection")
     memory = await open_memory("memory://", llm=ScriptedModel(learned=learned(proposed)))
     await told(memory, clock, text)
@@ -307,7 +307,7 @@ BAD_ANSWERS = {
 
 
 @pytest.mark.parametrize("kind", BAD_ANSWERS)
-async def test_an_answer_that_is_none_is_tried_again_and_then_told_as_a_failure(open_memory, clock, kind):
+async def test_an_invalid_answer_is_retried_and_then_reported_as_a_failure(open_memory, clock, kind):
     model = ScriptedModel(learned=BAD_ANSWERS[kind])
     memory = await open_memory("memory://", llm=model, job_attempts_max=3)
     await memory.user("ann").add_fact("tea", "green")
@@ -323,7 +323,7 @@ async def test_an_answer_that_is_none_is_tried_again_and_then_told_as_a_failure(
     assert len((await memory.user("ann").session("monday").messages())[0]) == 2
 
 
-async def test_work_that_failed_is_done_once_it_is_retried_by_hand(open_memory, clock):
+async def test_failed_work_is_done_once_it_is_retried_by_hand(open_memory, clock):
     model = ScriptedModel(learned=[ModelError("down"), ModelError("down"), learned(collecting())])
     memory = await open_memory(llm=model, job_attempts_max=2)
     await told(memory, clock)
@@ -346,7 +346,7 @@ async def test_a_model_that_was_down_for_a_while_learns_later(open_memory, clock
     assert await memory.failures() == []
 
 
-async def test_who_asks_for_patience_is_left_alone_for_so_long(open_memory, clock):
+async def test_a_model_that_asks_to_wait_is_left_alone_for_that_long(open_memory, clock):
     model = ScriptedModel(learned=[PutOff("busy", 600), learned(collecting())])
     memory = await open_memory(llm=model)
     await told(memory, clock)
@@ -366,8 +366,8 @@ async def test_a_model_that_hangs_is_given_up_in_time(open_memory, clock):
     assert "did not answer in time" in failure.content
 
 
-async def test_only_jobs_of_the_model_wait_for_the_model(open_memory, clock):
-    """A slow model of one user holds up neither that user's enrichment nor anybody else's."""
+async def test_only_model_jobs_wait_for_the_model(open_memory, clock):
+    """A slow model holds up neither its user's enrichment nor anybody else's."""
     gate = asyncio.Event()
 
     async def slow(ask):
@@ -390,8 +390,8 @@ async def test_only_jobs_of_the_model_wait_for_the_model(open_memory, clock):
     await working
 
 
-async def test_writes_are_as_quick_beside_a_model_that_hangs(open_memory):
-    """R11: what a caller waits for is the commit alone, whatever the model does."""
+async def test_writes_are_just_as_quick_beside_a_model_that_hangs(open_memory):
+    """R11: a caller waits only for the commit, whatever the model does."""
 
     async def slowest(model):
         given = {"clock": system_clock, "worker": True, "llm_batch_s": 0.001, "llm_timeout_s": 0.2}
@@ -428,7 +428,7 @@ async def test_closing_does_not_wait_for_a_model_and_its_work_is_not_lost(tmp_pa
     assert await facts(again) == {"collection": "antique barometers"}
 
 
-async def test_a_message_that_is_forgotten_while_the_model_reads_teaches_nothing(open_memory, clock):
+async def test_a_message_forgotten_while_the_model_reads_teaches_nothing(open_memory, clock):
     async def forgetting(ask):
         await memory.user("ann").session("monday").delete()
         return json.dumps(learned(collecting()))
@@ -438,7 +438,7 @@ async def test_a_message_that_is_forgotten_while_the_model_reads_teaches_nothing
     assert await facts(memory) == {}
 
 
-async def test_a_user_who_is_erased_while_the_model_reads_stays_erased(open_memory, clock):
+async def test_a_user_erased_while_the_model_reads_stays_erased(open_memory, clock):
     async def erasing(ask):
         await memory.user("ann").erase()
         return json.dumps(learned(collecting()))
@@ -448,7 +448,7 @@ async def test_a_user_who_is_erased_while_the_model_reads_stays_erased(open_memo
     assert [each for each in await memory.users() if each.user] == []
 
 
-async def test_what_was_forgotten_is_in_no_file_and_in_no_job_of_the_model(tmp_path, open_memory, clock):
+async def test_forgotten_data_is_in_no_file_and_in_no_model_job(tmp_path, open_memory, clock):
     word = "Quixeramobim"
     says = learned(finding(1, f"barometers from {word}", word, key="origin of collection"))
     told_again = {"summary": f"The barometers are from {word}."}
@@ -472,7 +472,7 @@ async def test_what_was_forgotten_is_in_no_file_and_in_no_job_of_the_model(tmp_p
     assert all(word.encode() not in path.read_bytes() for path in tmp_path.iterdir())
 
 
-async def test_work_of_the_model_that_failed_is_forgotten_with_the_session(open_memory, clock):
+async def test_failed_model_work_is_forgotten_with_the_session(open_memory, clock):
     memory = await open_memory(llm=ScriptedModel(learned=ModelError("down")), job_attempts_max=1)
     await told(memory, clock)
     assert len(await memory.failures()) == 1
@@ -483,7 +483,7 @@ async def test_work_of_the_model_that_failed_is_forgotten_with_the_session(open_
 # ── What it may cost ─────────────────────────────────────────────────────────────────────────────
 
 
-async def test_an_org_spends_no_more_in_a_day_than_it_may_and_goes_on_tomorrow(open_memory, clock):
+async def test_an_org_spends_no_more_than_its_daily_budget_and_continues_tomorrow(open_memory, clock):
     model = ScriptedModel(learned=lambda ask: Answer(json.dumps(NOTHING), 900, 100))
     memory = await open_memory(llm=model, llm_tokens_per_day=5_000)
     for user in ("ann", "bob", "cleo", "dora"):
@@ -497,7 +497,7 @@ async def test_an_org_spends_no_more_in_a_day_than_it_may_and_goes_on_tomorrow(o
     assert len(model.asked) > asked and await memory.failures() == []
 
 
-async def test_a_question_over_midnight_costs_the_day_on_which_it_was_asked(open_memory, clock):
+async def test_a_question_over_midnight_is_charged_to_the_day_it_was_asked(open_memory, clock):
     def answered(ask):
         clock.advance(days=1)
         return Answer(json.dumps(NOTHING), 900, 100)
@@ -510,7 +510,7 @@ async def test_a_question_over_midnight_costs_the_day_on_which_it_was_asked(open
     assert (today, await allowance.spent("default")) == (0, 1_000)
 
 
-async def test_one_org_does_not_spend_what_is_another_ones(open_memory, clock):
+async def test_one_org_does_not_spend_anothers_budget(open_memory, clock):
     model = ScriptedModel(learned=lambda ask: Answer(json.dumps(NOTHING), 2_000, 0))
     memory = await open_memory(llm=model, llm_tokens_per_day=4_000)
     for org in ("acme", "umbrella"):
@@ -519,7 +519,7 @@ async def test_one_org_does_not_spend_what_is_another_ones(open_memory, clock):
     assert [await memory._running.allowance.spent(org) for org in ("acme", "umbrella")] == [2_000, 2_000]
 
 
-async def test_several_workers_share_what_an_org_may_spend(tmp_path, open_memory, clock):
+async def test_several_workers_share_an_orgs_budget(tmp_path, open_memory, clock):
     url = f"sqlite:///{tmp_path}/shared.db"
     model = ScriptedModel(learned=lambda ask: Answer(json.dumps(NOTHING), 1_500, 0))
     first, second = [await open_memory(url, llm=model, llm_tokens_per_day=4_500) for _ in range(2)]
@@ -532,7 +532,7 @@ async def test_several_workers_share_what_an_org_may_spend(tmp_path, open_memory
     assert len(model.asked) >= 1 and spent == len(model.asked) * 1_500 <= 4_500
 
 
-async def test_a_question_that_can_never_be_paid_is_a_failure_and_not_a_wait_for_ever(open_memory, clock):
+async def test_a_question_that_can_never_be_afforded_fails_instead_of_waiting_for_ever(open_memory, clock):
     memory = await open_memory(
         "memory://", llm=ScriptedModel(learned=NOTHING), llm_tokens_per_day=10, job_attempts_max=1
     )
@@ -559,7 +559,7 @@ async def test_no_more_questions_are_open_at_once_than_allowed(open_memory, cloc
     assert most == 2 and memory.describe()["model"]["asked"] == 12
 
 
-async def test_what_was_answered_is_not_paid_for_twice_when_two_writers_met(open_memory, clock):
+async def test_an_answer_is_not_paid_for_twice_when_two_writers_conflict(open_memory, clock):
     async def meddled(ask):
         await memory.user("ann").add_fact("collection", "stamps")
         return json.dumps(learned(collecting()))
@@ -593,16 +593,14 @@ def failed(tokens):
     ],
     ids=lambda value: str(value) if isinstance(value, tuple) else type(value).__name__,
 )  # fmt: skip
-async def test_a_question_that_fails_costs_what_it_did_and_all_it_might_where_that_is_not_known(
-    open_memory, clock, trouble, cost
-):
+async def test_a_failed_question_costs_what_it_used_or_its_maximum_if_unknown(open_memory, clock, trouble, cost):
     memory = await open_memory("memory://", llm=ScriptedModel(learned=trouble), job_attempts_max=1)
     await told(memory, clock)
     least, most = cost
     assert least <= await memory._running.allowance.spent("default") <= most
 
 
-async def test_a_model_whose_answers_are_all_cut_off_is_asked_no_more_than_it_may_cost(open_memory, clock):
+async def test_a_model_whose_answers_are_all_cut_off_is_asked_only_within_budget(open_memory, clock):
     model = ScriptedModel(learned=failed(2_000))
     memory = await open_memory("memory://", llm=model, llm_tokens_per_day=5_000)
     for user in ("ann", "bob", "cleo", "dora"):
@@ -610,7 +608,7 @@ async def test_a_model_whose_answers_are_all_cut_off_is_asked_no_more_than_it_ma
     assert len(model.asked) <= 2
 
 
-# ── What can stand for a model ───────────────────────────────────────────────────────────────────
+# ── What can serve as a model ────────────────────────────────────────────────────────────────────
 
 
 async def test_an_async_function_can_be_the_model(open_memory, clock):
@@ -624,7 +622,7 @@ async def test_an_async_function_can_be_the_model(open_memory, clock):
 
 
 @pytest.mark.parametrize("given", [1, "gpt-4o", "openai:", "anthropic:claude", lambda ask: "", object()])
-async def test_what_cannot_be_a_model_is_refused_at_the_start(open_memory, given):
+async def test_anything_that_cannot_be_a_model_is_refused_at_the_start(open_memory, given):
     with pytest.raises(ValidationError) as refused:
         await open_memory("memory://", llm=given)
     assert refused.value.field == "llm"

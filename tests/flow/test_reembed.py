@@ -1,4 +1,4 @@
-"""Another embedder on memories that are there: said at once, both found meanwhile, changed in place, killed at will."""
+"""Changing the embedder of existing memories: announced at once, both searchable meanwhile, in place, kill-safe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTES = [f"Note {number}: the {colour} boat lies in harbour {number}." for numbe
 
 
 class Meanwhile(HashingEmbedder):
-    """Does something of its own, once, in the middle of being asked."""
+    """Does something else, once, while it is embedding."""
 
     def __init__(self, deed: Callable[[], Awaitable[object]]) -> None:
         super().__init__(name="meanwhile")
@@ -50,7 +50,7 @@ def file(tmp_path) -> str:
 
 
 async def old_file(file: str, **given: object) -> None:
-    """A file whose memories the default embedder has embedded."""
+    """Create a file whose memories the default embedder has embedded."""
     async with Memory.open(file, worker=False, **given) as memory:
         await fill(memory)
         await memory.user("ann").session("monday").add_interaction("My kitten is called Miso.", "What a name!")
@@ -66,7 +66,7 @@ async def test_opening_with_another_embedder_says_so_and_names_the_command(file,
         assert memory.describe()["other_embedders"] == ["wordllama-l2-256"]
 
 
-async def test_without_a_change_of_the_embedder_nothing_is_said(file, caplog):
+async def test_without_a_change_of_the_embedder_nothing_is_logged(file, caplog):
     await old_file(file)
     async with Memory.open(file, worker=False) as memory:
         await memory.user("ann").search_memory("boat")
@@ -80,7 +80,7 @@ async def test_memories_of_both_embedders_are_found_by_meaning_before_anything_i
         ann = memory.user("ann")
         await ann.add_memory("A cello stands in the attic.")
         await memory.work()
-        # No word in common: meaning alone.
+        # No words in common: meaning alone.
         old, *_ = await ann.search_memory("Which pet cat is there?", layer="conversation")
         assert old.content == "My kitten is called Miso."
         assert old.legs["meaning"].rank == 1
@@ -88,7 +88,7 @@ async def test_memories_of_both_embedders_are_found_by_meaning_before_anything_i
         assert (new.content, new.legs["meaning"].rank) == ("A cello stands in the attic.", 1)
 
 
-async def test_memories_of_an_embedder_that_cannot_be_asked_any_more_are_found_by_words(file, caplog):
+async def test_memories_of_an_unavailable_embedder_are_found_by_words(file, caplog):
     await old_file(file, embedder=HashingEmbedder(name="gone"))
     async with Memory.open(file, embedder=HashingEmbedder(128), worker=False) as memory:
         hits = await memory.user("ann").search_memory("Miso", layer="conversation")
@@ -96,7 +96,7 @@ async def test_memories_of_an_embedder_that_cannot_be_asked_any_more_are_found_b
     assert "by words, not by meaning" in caplog.text
 
 
-async def test_everything_is_embedded_anew_and_nothing_else_is_changed(open_memory, store_name):
+async def test_everything_is_reembedded_and_nothing_else_is_changed(open_memory, store_name):
     memory = await open_memory()
     await fill(memory)
     before = {record.id: record for record in (await memory.user("ann").list_memories(limit=1000))[0]}
@@ -114,7 +114,7 @@ async def test_everything_is_embedded_anew_and_nothing_else_is_changed(open_memo
         assert await memory.user("ann").history(record.id) == [record]
 
 
-async def test_done_twice_it_is_done_once(file):
+async def test_reembedding_twice_does_it_once(file):
     await old_file(file)
     async with Memory.open(file, embedder=HashingEmbedder(), worker=False) as memory:
         (first,) = await memory.reembed()
@@ -135,7 +135,7 @@ async def test_a_dry_run_only_counts(file):
         assert await models_of(memory) == {"wordllama-l2-256"}
 
 
-async def test_only_the_users_that_are_meant_are_changed(file):
+async def test_only_the_chosen_users_are_changed(file):
     async with Memory.open(file, worker=False) as memory:
         for user in ("ann", "ben"):
             await fill(memory, user, NOTES[:3])
@@ -146,7 +146,7 @@ async def test_only_the_users_that_are_meant_are_changed(file):
         assert await models_of(memory, "ben") == {"hashing-64"}
 
 
-async def test_memories_that_never_had_an_embedder_get_their_meaning(file):
+async def test_memories_that_never_had_an_embedder_get_vectors(file):
     async with Memory.open(file, embedder="none", worker=False) as memory:
         await fill(memory)
         assert await models_of(memory) == {None}
@@ -183,7 +183,7 @@ async def test_what_is_changed_meanwhile_keeps_the_change(file):
             assert await models_of(memory) == {"meanwhile-64"}
 
 
-async def test_what_is_written_meanwhile_is_there_and_has_the_new_model(file):
+async def test_what_is_written_meanwhile_is_kept_with_the_new_model(file):
     await old_file(file)
     async with Memory.open(file, embedder=HashingEmbedder()) as memory:
         changing = asyncio.create_task(memory.reembed())
@@ -195,7 +195,7 @@ async def test_what_is_written_meanwhile_is_there_and_has_the_new_model(file):
         assert await models_of(memory) == {"hashing-64"}
 
 
-async def test_an_embedder_that_fails_is_waited_for_and_then_told(memory):
+async def test_an_embedder_that_fails_is_retried_and_then_reported(memory):
     await fill(memory)
     flow = memory._running
 
@@ -243,7 +243,7 @@ asyncio.run(main())
 """
 
 
-async def test_killed_again_and_again_it_ends_with_every_memory_embedded_anew(file):
+async def test_killed_again_and_again_it_ends_with_every_memory_reembedded(file):
     async with Memory.open(file, worker=False) as memory:
         for user in range(4):
             await fill(memory, f"user-{user}")
@@ -264,7 +264,7 @@ async def test_killed_again_and_again_it_ends_with_every_memory_embedded_anew(fi
         assert await memory.check() == []
 
 
-async def test_a_message_that_is_embedded_anew_before_it_was_read_still_teaches(memory):
+async def test_a_message_reembedded_before_it_was_read_still_teaches(memory):
     ann = memory.user("ann")
     await ann.session("s").add_message("user", "I live in Oslo.")
     (done,) = await memory.reembed()

@@ -1,4 +1,4 @@
-"""Reading stored conversations again: what would change is told first, and only what was asked for changes."""
+"""Rereading stored conversations: changes are previewed first, and only what was asked for changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def everything(memory):
     return [each.to_dict() for each in (await memory.user("ann").list_memories(limit=1000))[0]]
 
 
-async def test_better_rules_learn_from_what_was_said_before_them(open_memory, url):
+async def test_better_rules_learn_from_earlier_messages(open_memory, url):
     await stored(open_memory, url)
     memory = await open_memory(url)
     told = await memory.user("ann").reprocess()
@@ -57,7 +57,7 @@ async def test_a_preview_changes_nothing_at_all(open_memory, url):
     assert await everything(memory) == before
 
 
-async def test_twice_is_once(open_memory, url):
+async def test_reprocessing_twice_does_it_once(open_memory, url):
     await stored(open_memory, url)
     memory = await open_memory(url)
     await memory.user("ann").reprocess(apply=True)
@@ -68,7 +68,7 @@ async def test_twice_is_once(open_memory, url):
     ]
 
 
-async def test_a_model_reads_what_was_said_before_it_was_there(open_memory, url):
+async def test_a_model_reads_messages_from_before_it_was_configured(open_memory, url):
     await stored(open_memory, url, (SAID,))
     model = ScriptedModel(learned=COLLECTS)
     memory = await open_memory(url, llm=model)
@@ -100,7 +100,7 @@ async def test_what_was_undone_stays_undone(open_memory, url):
     assert await facts(memory) == {}
 
 
-async def test_what_is_not_found_any_more_is_told_and_stays(open_memory, url, clock):
+async def test_what_is_no_longer_found_is_reported_and_stays(open_memory, url, clock):
     memory = await open_memory(url, llm=ScriptedModel(learned=[COLLECTS, learned()]))
     await memory.user("ann").session("monday").add_interaction(SAID, "I see.")
     await memory.user("ann").add_fact("tea", "green")
@@ -113,7 +113,7 @@ async def test_what_is_not_found_any_more_is_told_and_stays(open_memory, url, cl
     assert "collection" in await facts(memory)
 
 
-async def test_it_goes_on_where_it_was_stopped(open_memory, url):
+async def test_it_resumes_where_it_was_stopped(open_memory, url):
     texts = [f"I like number {n}." for n in range(40)]
     await stored(open_memory, url, texts)
     model = ScriptedModel(learned=[learned(), ModelError("down"), learned()])
@@ -128,7 +128,7 @@ async def test_it_goes_on_where_it_was_stopped(open_memory, url):
     assert (await memory.user("ann").reprocess(apply=True, again=True)).messages == 80
 
 
-async def test_what_is_too_much_for_one_run_is_said_and_learned_by_the_next(open_memory, url, monkeypatch):
+async def test_what_exceeds_one_run_is_reported_and_learned_by_the_next(open_memory, url, monkeypatch):
     await stored(open_memory, url, [f"Of {letter} I collect the plates." for letter in "abc"])
     found = [
         finding(place, f"Of {letter} I collect the plates", "plates", key=f"collection {letter}{number}")
@@ -158,7 +158,7 @@ async def test_one_session_or_one_user_can_be_chosen(open_memory, url):
 @pytest.mark.parametrize(
     ("given", "field"), [({"by": "model"}, "by"), ({"by": "magic"}, "by"), ({"apply": "yes"}, "apply")]
 )
-async def test_what_makes_no_sense_is_refused(open_memory, url, given, field):
+async def test_invalid_arguments_are_refused(open_memory, url, given, field):
     memory = await open_memory(url)
     with pytest.raises(ValidationError) as refused:
         await memory.user("ann").reprocess(**given)
@@ -169,7 +169,7 @@ async def confidence(memory, user="ann"):
     return {fact.key: fact.confidence for fact in (await memory.user(user).profile()).facts}
 
 
-async def test_what_was_said_before_a_branch_is_said_once(open_memory, url):
+async def test_messages_from_before_a_branch_count_once(open_memory, url):
     memory = await open_memory(url)
     await memory.user("bob").session("monday").add_message("user", "I live in Oslo.")
     ann = memory.user("ann")

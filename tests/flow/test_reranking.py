@@ -1,4 +1,4 @@
-"""The second look: asked for, it puts the first hits in a better order; missing or broken, search answers as before."""
+"""Reranking: on request it puts the first hits in a better order; if missing or broken, search answers as before."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_the_reranker_decides_among_the_first_hits(open_memory):
 
 
 @pytest.mark.parametrize(("weight", "is_first"), [(0.0, False), (3.0, True)])
-async def test_a_reranker_may_say_how_much_its_word_counts(open_memory, weight, is_first):
+async def test_a_reranker_may_set_its_own_weight(open_memory, weight, is_first):
     reranker = WordReranker({"dear": 9.0})
     reranker.weight = weight
     ann = await told(await open_memory(reranker=reranker))
@@ -54,7 +54,7 @@ async def test_a_hit_says_what_the_reranker_added(open_memory):
     assert "reranker" not in (await ann.search_memory("Which cat?"))[0].legs
 
 
-async def test_a_reranker_that_knows_odds_has_a_say_in_whether_there_is_an_answer(open_memory):
+async def test_a_reranker_that_gives_odds_influences_whether_there_is_an_answer(open_memory):
     def asked(**how):
         return ann.get_context("Which cat?", layers=["long_term"], **how)
 
@@ -74,13 +74,13 @@ async def test_a_setting_turns_it_on_and_a_call_turns_it_off(open_memory):
     assert (await contents(ann, "Which cat?", quality="fast"))[0] != "Cat food is dear."
 
 
-async def test_a_context_is_chosen_with_it_too(open_memory):
+async def test_a_context_uses_it_too(open_memory):
     ann = await told(await open_memory(reranker=WordReranker({"dear": 9.0})))
     assert (await ann.get_context("Which cat?", quality="best")).hits[0].content == "Cat food is dear."
 
 
 class Slow(WordReranker):
-    """Reads until it is told to stop."""
+    """Keeps reading until told to stop."""
 
     def __init__(self):
         super().__init__()
@@ -92,7 +92,7 @@ class Slow(WordReranker):
         return super().score(question, passages)
 
     async def meanwhile(self, asking, done):
-        """Answer only after something else was done."""
+        """Answer only after something else has been done."""
         task = asyncio.create_task(asking)
         await asyncio.to_thread(self.begun.wait, 30)
         await done
@@ -100,7 +100,7 @@ class Slow(WordReranker):
         return await task
 
 
-async def test_the_profile_of_a_user_erased_during_the_second_look_is_not_shown(open_memory):
+async def test_the_profile_of_a_user_erased_during_reranking_is_not_shown(open_memory):
     slow = Slow()
     ann = await told(await open_memory(reranker=slow))
     await ann.add_fact("city", "Oslo")
@@ -110,7 +110,7 @@ async def test_the_profile_of_a_user_erased_during_the_second_look_is_not_shown(
     assert "Oslo" not in context.system and not context.hits
 
 
-async def test_a_memory_forgotten_during_the_second_look_is_not_found(open_memory):
+async def test_a_memory_forgotten_during_reranking_is_not_found(open_memory):
     slow = Slow()
     ann = await told(await open_memory(reranker=slow))
     (gone,) = await ann.search_memory("food", limit=1)
@@ -119,7 +119,7 @@ async def test_a_memory_forgotten_during_the_second_look_is_not_found(open_memor
     assert [hit.place for hit in found] == [1, 2, 3, 4]
 
 
-async def test_filters_and_layers_hold_for_the_second_look(open_memory):
+async def test_filters_and_layers_apply_to_reranking(open_memory):
     reranker = WordReranker()
     ann = await told(await open_memory(reranker=reranker))
     await ann.session("s").add_message("user", "My cat is called Miso.")
@@ -140,7 +140,7 @@ async def test_no_more_is_read_than_there_is_time_for(open_memory):
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-async def test_the_first_hits_are_read_with_what_stood_around_them_and_the_others_alone(open_memory):
+async def test_the_first_hits_are_read_with_their_surroundings_and_the_others_alone(open_memory):
     reranker = WordReranker()
     memory = await open_memory(reranker=reranker)
     chat = memory.user("ann").session("s")
@@ -152,7 +152,7 @@ async def test_the_first_hits_are_read_with_what_stood_around_them_and_the_other
 
 
 @pytest.mark.parametrize("answer", [None, np.ones(2, np.float32), np.full(5, np.nan, np.float32), "nonsense"])
-async def test_a_failing_reranker_leaves_the_fast_order(open_memory, caplog, answer):
+async def test_a_failing_reranker_keeps_the_fast_order(open_memory, caplog, answer):
     ann = await told(await open_memory(reranker=FailingReranker(answer)))
     with caplog.at_level(logging.WARNING):
         assert await contents(ann, "Which cat?", quality="best") == await contents(ann, "Which cat?")
@@ -185,20 +185,20 @@ async def test_an_unknown_quality_is_refused(memory):
         await memory.user("ann").search_memory("cat", quality="perfect")
 
 
-def test_a_reranker_that_cannot_be_opened_is_told_about_and_missed(caplog):
+def test_a_reranker_that_cannot_be_opened_is_reported_and_skipped(caplog):
     with caplog.at_level(logging.WARNING):
         assert open_reranker("enormous") is None
     assert "answering as quality='fast'" in caplog.text or "Answering as 'fast'" in caplog.text
 
 
-def test_of_a_long_turn_the_stretch_is_read_that_the_question_is_about():
+def test_of_a_long_turn_only_the_relevant_stretch_is_read():
     text = "We talked about the weather. " * 40 + "My sister Ana bought a red canoe in Bergen. " + "And so on. " * 60
     cut = stretch(text, ["canoe", "red"])
     assert "red canoe in Bergen" in cut
     assert len(cut.split()) <= WORDS_MAX
 
 
-def test_a_passage_has_who_said_it_and_what_stood_around_it():
+def test_a_passage_names_the_speaker_and_includes_its_surroundings():
     before = "so " * 50 + "where do you live?"
     read = passage("Ann", "In Oslo.", before, "Nice place.")
     assert read.startswith("Ann: In Oslo. | so ")

@@ -1,4 +1,4 @@
-"""Summaries and episodes in a model's words: they stand on what was said, and the rules' stand until then."""
+"""Summaries and episodes in a model's words: based on what was said, with the rules' version until then."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def summary(chat):
     return first.content if first.role == "system" else ""
 
 
-async def test_a_running_summary_is_told_in_the_models_words(open_memory, clock):
+async def test_a_running_summary_is_written_in_the_models_words(open_memory, clock):
     model = ScriptedModel(summary=RETOLD, learned=learned())
     memory = await open_memory(llm=model, window_tokens=400)
     chat = await folded(memory, clock)
@@ -45,7 +45,7 @@ async def test_a_running_summary_is_told_in_the_models_words(open_memory, clock)
     assert RETOLD["summary"] in context.system
 
 
-async def test_it_is_told_on_from_the_last_summary_and_reads_nothing_twice(open_memory, clock):
+async def test_it_continues_from_the_last_summary_and_reads_nothing_twice(open_memory, clock):
     model = ScriptedModel(summary=RETOLD, learned=learned())
     memory = await open_memory(llm=model, window_tokens=400)
     await folded(memory, clock)
@@ -55,7 +55,7 @@ async def test_it_is_told_on_from_the_last_summary_and_reads_nothing_twice(open_
     assert len(shown) == len(set(shown)) >= 4
 
 
-async def test_the_words_of_the_rules_stand_while_the_model_fails(open_memory, clock):
+async def test_the_rules_summary_stays_while_the_model_fails(open_memory, clock):
     model = ScriptedModel(summary=ModelError("down"), learned=learned())
     memory = await open_memory(llm=model, window_tokens=400)
     chat = await folded(memory, clock)
@@ -71,14 +71,14 @@ async def test_a_summary_of_something_else_is_a_failure(open_memory, clock, text
     assert {failure.data["kind"] for failure in await memory.failures()} == {"summarize"}
 
 
-async def test_a_summary_keeps_to_its_budget(open_memory, clock):
+async def test_a_summary_stays_within_its_budget(open_memory, clock):
     model = ScriptedModel(summary={"summary": "Room gets red curtains. " * 100}, learned=learned())
     memory = await open_memory("memory://", llm=model, window_tokens=400, summary_tokens=60)
     chat = await folded(memory, clock)
     assert 2 <= (await summary(chat)).count("Room gets") <= 12
 
 
-async def test_what_is_forgotten_leaves_the_models_summary_too(open_memory, clock):
+async def test_what_is_forgotten_is_removed_from_the_models_summary_too(open_memory, clock):
     model = ScriptedModel(summary=RETOLD, learned=learned())
     memory = await open_memory(llm=model, window_tokens=400)
     chat = await folded(memory, clock, [*TURNS[:6], "The safe opens with marzipan.", *TURNS[6:]])
@@ -91,7 +91,7 @@ async def test_what_is_forgotten_leaves_the_models_summary_too(open_memory, cloc
     assert "marzipan" not in json.dumps(await memory.user("ann").export(), default=str)
 
 
-async def test_an_episode_is_retold_without_what_nobody_said(open_memory, clock):
+async def test_an_episode_is_retold_without_anything_nobody_said(open_memory, clock):
     model = ScriptedModel(episode=EPISODE, learned=learned(), summary=RETOLD)
     memory = await open_memory(llm=model)
     chat = await folded(memory, clock, ["I am Ann. I need curtains.", *TURNS[:6]])
@@ -108,7 +108,7 @@ async def test_an_episode_is_retold_without_what_nobody_said(open_memory, clock)
     assert hits[0].record.source.extractor == "scripted/retell-2"
 
 
-async def test_an_episode_that_is_forgotten_while_it_is_retold_does_not_come_back(open_memory, clock):
+async def test_an_episode_forgotten_while_it_is_retold_does_not_come_back(open_memory, clock):
     async def forgetting(ask):
         await memory.user("ann").session("monday").delete()
         return json.dumps(EPISODE)

@@ -1,4 +1,4 @@
-"""Questions in a model's words as well: more is found, and nobody waits for it long."""
+"""Questions reworded by a model as well: more is found, and nobody waits long for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def asked(open_memory, model, **more):
     return memory, [hit.content for hit in hits]
 
 
-async def test_what_is_said_in_other_words_is_found_by_those(open_memory):
+async def test_an_answer_in_other_words_is_found_by_the_models_rewording(open_memory):
     model = ScriptedModel(queries={"queries": ["the feline is called", ""]}, learned=learned())
     _, without = await asked(open_memory, model)
     assert model.asked_for("queries") == [] and without[0] != ANSWER

@@ -1,4 +1,4 @@
-"""Search: what was said comes back when it is asked for, from every writer, with its reasons."""
+"""Search: what was said is found when asked for, from every writer, with reasons."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_the_best_answer_comes_first(memory):
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
-async def test_a_damaged_vector_is_made_anew_and_troubles_no_search(open_memory, store_url, clock, number):
+async def test_a_damaged_vector_is_rebuilt_and_breaks_no_search(open_memory, store_url, clock, number):
     texts = ["My dog Rex eats green apples.", "The car needs new tyres.", "Grandmother paints boats."]
     store = await open_store(store_url)
     ann = (await open_memory(store)).user("ann")
@@ -98,7 +98,7 @@ async def test_a_layer_can_be_chosen(memory):
     assert await found(ann.session("elsewhere"), "harbour", layer="conversation") == ["the harbour by night"]
 
 
-async def test_the_same_text_is_given_once(memory):
+async def test_the_same_text_is_returned_once(memory):
     ann = memory.user("ann")
     for name in ("s", "t"):
         await ann.session(name).add_message("user", "the harbour by night")
@@ -113,7 +113,7 @@ async def test_no_more_hits_than_asked_for(memory):
     assert len(await found(ann, "harbour", limit=1000)) == 30
 
 
-async def test_a_filter_reaches_far_down_the_ranking(memory):
+async def test_a_filter_finds_hits_far_down_the_ranking(memory):
     ann = memory.user("ann")
     await ann.add_memories([f"harbour harbour number {n}" for n in range(80)])
     await ann.add_memory("an office far from any harbour, with a very long description of all its rooms",
@@ -123,7 +123,7 @@ async def test_a_filter_reaches_far_down_the_ranking(memory):
     ]
 
 
-async def test_nothing_stored_is_nothing_found(memory):
+async def test_an_empty_memory_finds_nothing(memory):
     assert await memory.user("nobody").search_memory("anything") == []
 
 
@@ -142,14 +142,14 @@ async def test_a_word_is_found_however_its_accents_are_written(memory, stored, a
     ['"', "NEAR(", "a AND", "col:x", "^", "*", "-", "(" * 3000, "a\x00b", "@{}[]()|-~*\"':;!&%", "a & !", "<->", "%_",
      "'; DROP TABLE records; --", "🤷", "\u202e", "x" * 60_000, "word " * 12_000],
 )  # fmt: skip
-async def test_a_question_is_words_and_never_a_syntax(memory, query):
+async def test_a_question_is_plain_words_and_never_syntax(memory, query):
     ann = memory.user("ann")
     await ann.add_memory("an ordinary memory")
     await ann.search_memory(query)
     assert await found(ann, "ordinary") == ["an ordinary memory"]
 
 
-async def test_another_memory_on_the_same_file_is_seen_at_once(open_memory, tmp_path):
+async def test_writes_of_another_memory_on_the_same_file_are_seen_at_once(open_memory, tmp_path):
     url = f"sqlite:///{tmp_path}/shared.db"
     here, there = await open_memory(url), await open_memory(url)
     ann, ann_there = here.user("ann"), there.user("ann")
@@ -170,7 +170,7 @@ async def test_another_memory_on_the_same_file_is_seen_at_once(open_memory, tmp_
     assert await found(ann_there, "lighthouse") == ["A new lighthouse."]
 
 
-async def test_another_process_on_the_same_file_is_seen_at_once(open_memory, tmp_path):
+async def test_writes_of_another_process_on_the_same_file_are_seen_at_once(open_memory, tmp_path):
     url = f"sqlite:///{tmp_path}/shared.db"
     ann = (await open_memory(url, clock=ManualClock(1))).user("ann")
     await ann.add_memory("The lighthouse is white.")
@@ -187,7 +187,7 @@ asyncio.run(main())
     assert len(await found(ann, "lighthouse")) == 3
 
 
-async def test_many_readers_and_writers_at_once_see_a_whole_index(memory):
+async def test_many_concurrent_readers_and_writers_see_a_complete_index(memory):
     ann = memory.user("ann")
 
     async def write(number):
@@ -215,7 +215,7 @@ async def test_a_turn_comes_with_what_was_said_around_it(memory):
     assert around["A heron is a bird."] == [], "a note stands alone"
 
 
-async def test_what_may_not_be_found_is_no_neighbour_either(memory):
+async def test_what_must_not_be_found_is_not_a_neighbour_either(memory):
     ann = memory.user("ann")
     chat = ann.session("s")
     await chat.add_message("user", "The key is under the stone.", id="before")
@@ -232,7 +232,7 @@ async def test_what_may_not_be_found_is_no_neighbour_either(memory):
     assert await around() == []
 
 
-async def test_a_search_during_an_erasure_gives_what_was_there_or_a_clear_error_and_nothing_of_others(memory):
+async def test_a_search_during_an_erase_returns_what_was_there_or_a_clear_error_and_nothing_of_others(memory):
     ann, ben = memory.user("ann"), memory.user("ben")
     await ann.add_memories([f"Ann lit lantern number {number}." for number in range(40)])
     await ben.add_memories([f"Ben lit lantern number {number}." for number in range(40)])
@@ -253,7 +253,7 @@ async def test_a_search_during_an_erasure_gives_what_was_there_or_a_clear_error_
     assert len(await found(ben, "lantern", limit=100)) == 40
 
 
-async def test_records_of_the_org_are_found_by_its_users_and_by_no_other(memory):
+async def test_records_of_the_org_are_found_by_its_users_and_nobody_else(memory):
     record = Record("r1", "long_term", Scope("acme"), "Office hours are nine to five.", created_at=1)
     await memory._flow.ledger.commit(Changes(Partition("acme", ""), put=(record,)))
     assert await found(memory.user("ann", org="acme"), "office hours") == ["Office hours are nine to five."]
@@ -306,7 +306,7 @@ async def test_a_useless_vector_is_never_stored_and_words_still_find_everything(
     assert "canary" not in caplog.text
 
 
-async def test_a_text_without_meaning_is_kept_without_a_vector(open_memory):
+async def test_a_text_without_meaning_is_stored_without_a_vector(open_memory):
     memory = await open_memory(embedder=WrongEmbedder(lambda rows: rows * 0))
     ann = memory.user("ann")
     added = await ann.add_memory("The canary is yellow.")
@@ -343,7 +343,7 @@ async def test_an_embedder_that_is_down_stops_neither_writing_nor_searching(open
     assert "canary" not in caplog.text
 
 
-async def test_a_slow_embedder_does_not_keep_a_question_waiting(open_memory):
+async def test_a_slow_embedder_does_not_hold_up_a_query(open_memory):
     memory = await open_memory(embedder=GatedEmbedder())
     ann = memory.user("ann")
     await ann.add_memory("The canary is yellow.")
@@ -363,7 +363,7 @@ async def test_vectors_of_another_model_are_not_compared(open_memory, tmp_path):
         assert hit.legs["words"].score > 0
 
 
-async def test_names_in_the_first_hits_lead_to_what_the_question_does_not_name(memory):
+async def test_names_in_the_first_hits_lead_to_memories_the_question_does_not_name(memory):
     ann = memory.user("ann")
     fillers = ("The shop has a new door.", "My bicycle is in the cellar.", "We had soup.", "The concert was long.")
     for session, text in (
@@ -381,7 +381,7 @@ async def test_names_in_the_first_hits_lead_to_what_the_question_does_not_name(m
     assert "A farm is a lot of work." not in led_to
 
 
-async def test_both_ends_of_a_stretch_of_time_are_looked_for(memory):
+async def test_both_ends_of_a_time_span_are_looked_for(memory):
     ann = memory.user("ann")
     chat = ann.session("s")
     said = (
@@ -394,7 +394,7 @@ async def test_both_ends_of_a_stretch_of_time_are_looked_for(memory):
     assert set(told) == {said[0], said[4]}
 
 
-async def test_time_counted_from_an_event_is_looked_for_there(memory, clock):
+async def test_a_time_relative_to_an_event_is_resolved(memory, clock):
     ann = memory.user("ann")
     chat = ann.session("s")
     for days, text in (
@@ -411,7 +411,7 @@ async def test_time_counted_from_an_event_is_looked_for_there(memory, clock):
     )
 
 
-async def test_what_was_done_on_a_day_is_found_where_it_was_told_of_the_day_after(memory, clock):
+async def test_what_happened_on_a_day_is_found_in_what_was_said_the_day_after(memory, clock):
     ann, chat = memory.user("ann"), memory.user("ann").session("s")
     day = iso(clock())[:10]
     for days, text in (
@@ -428,7 +428,7 @@ async def test_what_was_done_on_a_day_is_found_where_it_was_told_of_the_day_afte
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-30"])
-async def test_a_day_at_the_end_of_all_calendars_is_a_day_like_others(memory, clock, day):
+async def test_the_last_day_of_the_calendar_is_a_day_like_others(memory, clock, day):
     ann, chat = memory.user("ann"), memory.user("ann").session("s")
     await chat.add_message("user", f"The counter stood at the day before {day}, or in the week after {day}.")
     await memory.work()
@@ -436,7 +436,7 @@ async def test_a_day_at_the_end_of_all_calendars_is_a_day_like_others(memory, cl
         assert [hit.record.layer for hit in await ann.search_memory(f"The counter: {asked}")] == ["conversation"]
 
 
-async def test_a_word_of_near_meaning_is_found(memory):
+async def test_a_word_of_similar_meaning_is_found(memory):
     ann, chat = memory.user("ann"), memory.user("ann").session("s")
     said = (
         "Yesterday I practised the violin for two hours.", "The house near the lake was sold to a neighbour.",
@@ -460,7 +460,7 @@ async def test_each_part_of_a_compound_question_is_looked_for(memory):
     assert any("bicycle" in hit.content for hit in hits)
 
 
-async def test_an_old_question_stands_behind_what_answers_it(memory):
+async def test_an_old_question_ranks_below_its_answer(memory):
     ann = memory.user("ann")
     await ann.session("old").add_interaction("I have a dog called Biscuit.", "A fine name.")
     for asked in ("What is my dog called?", "dog"):
@@ -475,7 +475,7 @@ async def test_an_old_question_stands_behind_what_answers_it(memory):
         assert echo.relevance < 0.2
 
 
-async def test_a_question_that_was_asked_before_is_known_in_other_languages_too(open_memory):
+async def test_a_repeated_question_is_recognised_in_other_languages_too(open_memory):
     ann = (await open_memory(language="none")).user("ann")
     await ann.session("s").add_interaction("Quelles maisons anciennes sont vendues?", "Aucune idée.")
     hits = await ann.search_memory("Quelles maisons très anciennes sont vendues?")
@@ -518,7 +518,7 @@ async def test_relevance_is_the_same_beside_two_memories_as_beside_many(memory):
     assert few.relevance == pytest.approx(many.relevance, abs=0.05)
 
 
-async def test_what_has_no_vector_is_judged_by_its_words(memory):
+async def test_records_without_a_vector_are_judged_by_their_words(memory):
     ann = memory.user("ann")
     await ann.update_preference("theme", "dark")
     await ann.add_memory("The hydrophones need new batteries.")
@@ -530,7 +530,7 @@ async def test_what_has_no_vector_is_judged_by_its_words(memory):
     assert unasked.get("theme: dark", 0.0) < 0.05
 
 
-async def test_what_was_found_is_the_callers_to_change(memory):
+async def test_the_caller_may_modify_what_was_found(memory):
     ann = memory.user("ann")
     await ann.add_memory("The red kite flew away.", metadata={"seen": {"at": ["noon"]}})
     await memory.work()
@@ -542,7 +542,7 @@ async def test_what_was_found_is_the_callers_to_change(memory):
     assert "edits" not in again.record.data
 
 
-async def test_an_id_that_comes_back_after_its_life_has_a_new_place_and_can_be_forgotten(open_memory, clock):
+async def test_an_id_reused_after_expiry_has_a_new_place_and_can_be_forgotten(open_memory, clock):
     memory = await open_memory(conversation_days=1)
     ann = memory.user("ann")
     chat = ann.session("s")
@@ -558,7 +558,7 @@ async def test_an_id_that_comes_back_after_its_life_has_a_new_place_and_can_be_f
     assert await found(ann, "kettle") == ["Good morning."]
 
 
-async def test_what_another_memory_forgets_and_says_elsewhere_is_only_there(open_memory, tmp_path):
+async def test_what_another_memory_forgets_and_adds_elsewhere_is_only_found_there(open_memory, tmp_path):
     file = f"sqlite:///{tmp_path}/shared.db"
     ann, same = (await open_memory(file)).user("ann"), (await open_memory(file)).user("ann")
     await ann.session("monday").add_message("user", "The kettle is blue.", id="first")
@@ -568,7 +568,7 @@ async def test_what_another_memory_forgets_and_says_elsewhere_is_only_there(open
     assert [info.id for info in await ann.sessions()] == ["tuesday"]
 
 
-async def test_what_is_over_is_not_read_again_with_every_question(open_memory, store_url, clock):
+async def test_what_has_expired_is_not_read_again_with_every_query(open_memory, store_url, clock):
     store = CountingStore(await open_store(store_url))
     ann = (await open_memory(store)).user("ann")
     await ann.add_memory("The kettle is blue.")
@@ -578,16 +578,16 @@ async def test_what_is_over_is_not_read_again_with_every_question(open_memory, s
         await ann.add_memories([{"content": text, "expires_at": until} for text in texts])
     assert await found(ann, "kettle", limit=1) == ["The kettle is blue."]
     clock.advance(hours=1)
-    for _ in range(2):  # the index may be built anew once, now that most of it is over
+    for _ in range(2):  # the index may be rebuilt once, now that most of it has expired
         assert await found(ann, "lamp") == ["The kettle is blue."]
     store.reset()
     assert await found(ann, "lamp") == ["The kettle is blue."]
     assert store.rows == 0
 
 
-async def test_who_cannot_be_told_what_is_new_is_told_that_and_nothing_goes_on_behind(open_memory, store_url):
+async def test_if_changes_cannot_be_read_the_caller_is_told_and_no_task_is_left_running(open_memory, store_url):
     class AwayStore(CountingStore):
-        """One that does not tell what has changed, and takes its time to say so of the org."""
+        """A store that cannot report changes, and is slow to say so for the org."""
 
         async def changes(self, partition, mark, limit=1_000):
             await asyncio.sleep(0 if partition.user else 60)
@@ -602,9 +602,9 @@ async def test_who_cannot_be_told_what_is_new_is_told_that_and_nothing_goes_on_b
     assert asyncio.all_tasks() == before
 
 
-async def test_a_write_while_a_question_waits_for_its_vector_spoils_no_search(open_memory):
+async def test_a_write_while_a_query_waits_for_its_vector_spoils_no_search(open_memory):
     class Waiting(HashingEmbedder):
-        """Lets everybody else have a turn before it answers."""
+        """Yields to everybody else before it answers."""
 
         async def embed(self, texts):
             await chat.add_message("user", "Something else was said meanwhile.")
@@ -618,7 +618,7 @@ async def test_a_write_while_a_question_waits_for_its_vector_spoils_no_search(op
     assert "Carla grew up in Lisbon." in await found(ann, "Where did my wife grow up?")
 
 
-async def test_an_index_that_is_let_go_leaves_at_once_and_not_with_the_next_look_for_garbage(memory):
+async def test_a_dropped_index_is_freed_at_once_and_not_at_the_next_garbage_collection(memory):
     ann = memory.user("ann")
     await ann.session("s").add_interaction("My dog Rex eats green apples.", "Good boy, Rex!")
     await memory.work()

@@ -1,4 +1,4 @@
-"""Setting aside, undoing and releasing while others work, and when they are broken off."""
+"""Quarantine, undo and release while others work, and when they are interrupted."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ TALK = (
 
 
 class BrokenOff(Exception):
-    """What stands for the end of a process."""
+    """Stands for the end of a process."""
 
 
 class BreakingStore(MeddlingStore):
-    """Breaks off at a commit, and all commits after it, until it is mended."""
+    """Fails at a commit and at all commits after it, until it is mended."""
 
     def __init__(self, store) -> None:
         super().__init__(store)
@@ -86,7 +86,7 @@ def writes(layer):
 # ── While others work ────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_message_that_is_set_aside_while_it_is_read_teaches_nothing(memory, store, ann, clock):
+async def test_a_message_quarantined_while_it_is_read_teaches_nothing(memory, store, ann, clock):
     await tell(memory, clock, "s", [("user", "I live in Oslo and my name is Mallory.")])
     store.before(writes("fact"), lambda: ann.quarantine(session="s"))
     await memory.work()
@@ -98,7 +98,7 @@ async def test_a_message_that_is_set_aside_while_it_is_read_teaches_nothing(memo
     assert await facts_of(ann) == [("city", "Oslo"), ("name", "Mallory")], "what was never read is read then"
 
 
-async def test_a_lesson_of_its_own_is_not_learned_from_what_is_set_aside_meanwhile(memory, store, ann, clock):
+async def test_a_separate_learn_job_learns_nothing_from_what_is_quarantined_meanwhile(memory, store, ann, clock):
     (id,) = await tell(memory, clock, "s", [("user", "I live in Oslo and my name is Mallory.")])
     ledger = memory._flow.ledger
     await ledger.commit(Changes(ANN.partition, enqueue=learn_jobs(ANN.partition, [id], clock() - 1)))
@@ -126,7 +126,7 @@ async def test_what_is_undone_while_it_is_read_is_not_learned(memory, store, ann
     assert ("city", "Oslo") in await facts_of(ann)
 
 
-async def test_a_summary_never_has_what_is_set_aside_while_it_is_made(open_memory, store, clock):
+async def test_a_summary_never_contains_what_is_quarantined_while_it_is_made(open_memory, store, clock):
     memory = await open_memory(store, window_tokens=60)
     ann = memory.user("ann")
     store.before(writes("summary"), lambda: ann.quarantine(session="s"))
@@ -136,7 +136,7 @@ async def test_a_summary_never_has_what_is_set_aside_while_it_is_made(open_memor
     assert "Lisbon" not in str([record.to_dict() for record in await stored(memory, "summary")])
 
 
-async def test_an_episode_never_has_what_is_set_aside_while_it_is_made(memory, store, ann, clock):
+async def test_an_episode_never_contains_what_is_quarantined_while_it_is_made(memory, store, ann, clock):
     await tell(memory, clock, "s")
     await memory.work()
     store.before(writes("episodic"), lambda: ann.quarantine(session="s"))
@@ -146,7 +146,7 @@ async def test_an_episode_never_has_what_is_set_aside_while_it_is_made(memory, s
     assert await ann.episodes.list() == []
 
 
-async def test_a_branch_never_begins_with_what_is_set_aside_while_it_is_made(memory, store, ann, clock):
+async def test_a_branch_never_begins_with_what_is_quarantined_while_it_is_made(memory, store, ann, clock):
     ids = await tell(memory, clock, "s")
     store.before(lambda changes: any(r.scope.session == "copy" for r in changes.put), lambda: ann.quarantine(ids=ids))
     with pytest.raises(Conflict):
@@ -158,7 +158,7 @@ async def test_a_branch_never_begins_with_what_is_set_aside_while_it_is_made(mem
 # ── What belongs to it ───────────────────────────────────────────────────────────────────────────
 
 
-async def test_copies_in_branches_are_set_aside_and_released_with_the_message(memory, ann, clock):
+async def test_copies_in_branches_are_quarantined_and_released_with_the_message(memory, ann, clock):
     ids = await tell(memory, clock, "s", [("user", "The launch code is tangerine."), ("assistant", "Noted.")])
     await ann.session("s").branch(ids[1], "copy")
     await ann.session("copy").branch((await ann.session("copy").messages())[0][-1].id, "copy of it")
@@ -172,7 +172,7 @@ async def test_copies_in_branches_are_set_aside_and_released_with_the_message(me
     assert {record.trust for record in await stored(memory, "conversation")} == {"trusted"}
 
 
-async def test_a_session_stays_aside_for_what_is_said_later_until_it_is_released(memory, ann, clock):
+async def test_a_quarantined_session_covers_later_messages_until_it_is_released(memory, ann, clock):
     await tell(memory, clock, "s", [("user", "I live in Oslo.")])
     await memory.work()
     await ann.quarantine(session="s")
@@ -191,7 +191,7 @@ async def test_a_session_stays_aside_for_what_is_said_later_until_it_is_released
     assert ("employer", "Acme") in await facts_of(ann)
 
 
-async def test_what_is_set_aside_is_in_no_window_and_no_title_but_in_the_log(memory, ann, clock):
+async def test_what_is_quarantined_is_in_no_window_and_no_title_but_in_the_log(memory, ann, clock):
     chat = ann.session("s")
     ids = await tell(memory, clock, "s", [("user", "Call me Caruso."), ("user", "What is the weather?")])
     await ann.quarantine(ids=[ids[0]])
@@ -211,20 +211,20 @@ async def test_what_is_set_aside_is_in_no_window_and_no_title_but_in_the_log(mem
 
 
 @pytest.mark.parametrize("verb", ["quarantine", "release", "undo"])
-async def test_a_session_that_is_not_there_is_said_so(memory, ann, verb):
+async def test_a_missing_session_is_reported(memory, ann, verb):
     await ann.session("here").add_message("user", "Hello.")
     with pytest.raises(NotFound) as refused:
         await getattr(ann, verb)(session="nowhere")
     assert refused.value.field == "session"
 
 
-async def test_a_message_that_is_not_there_cannot_be_undone(ann):
+async def test_a_missing_message_cannot_be_undone(ann):
     with pytest.raises(NotFound) as refused:
         await ann.undo(message_id="nowhere")
     assert refused.value.field == "message_id"
 
 
-# ── Broken off ───────────────────────────────────────────────────────────────────────────────────
+# ── Interrupted ──────────────────────────────────────────────────────────────────────────────────
 
 
 async def commits_of(store, act):
@@ -234,7 +234,7 @@ async def commits_of(store, act):
 
 
 async def all_of(memory):
-    """What people see of it, beside ids and times that differ from one walk to the next."""
+    """What users see of it, without ids and times, which differ from run to run."""
     ann = memory.user("ann")
     return {
         "facts": await facts_of(ann),
@@ -247,7 +247,7 @@ async def all_of(memory):
 
 
 @pytest.mark.parametrize("verb", ["quarantine", "release", "undo", "redo"])
-async def test_whatever_is_broken_off_anywhere_the_worker_brings_to_its_end(open_memory, clock, verb):
+async def test_whatever_is_interrupted_anywhere_the_worker_completes(open_memory, clock, verb):
     async def opened():
         store = BreakingStore(InMemoryStore())
         memory = await open_memory(store)
@@ -289,7 +289,7 @@ async def test_whatever_is_broken_off_anywhere_the_worker_brings_to_its_end(open
 # ── Episodes ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_session_that_is_released_has_its_episodes_again(memory, ann, clock):
+async def test_a_released_session_has_its_episodes_again(memory, ann, clock):
     await tell(memory, clock, "s")
     await ann.session("s").close()
     await memory.work()
@@ -315,7 +315,7 @@ async def test_releasing_many_messages_is_little_work(memory, store, ann, clock)
     assert (await memory.survey()).jobs_waiting < 60
 
 
-async def test_what_is_released_is_in_one_episode_whether_or_not_it_was_noted_down(memory, ann, clock):
+async def test_what_is_released_is_in_one_episode_whether_or_not_it_was_in_one_before(memory, ann, clock):
     first = await tell(memory, clock, "s")
     await ann.session("s").close()
     await memory.work()
@@ -375,7 +375,7 @@ async def test_a_value_that_changed_a_hundred_times_can_be_taken_back(memory, an
     assert [fact.to_dict() for fact in await ann.facts.history("city")] == before
 
 
-async def test_a_fact_that_is_set_aside_is_in_no_history_also_when_another_value_came(memory, ann, clock):
+async def test_a_quarantined_fact_is_in_no_history_even_after_a_new_value(memory, ann, clock):
     fact = await ann.add_fact("city", "Secretville")
     await ann.facts.confirm("city")
     clock.advance(days=1)
@@ -395,7 +395,7 @@ async def test_a_fact_that_is_set_aside_is_in_no_history_also_when_another_value
     assert [each.value for each in (await ann.profile(as_of=then)).facts] == ["Secretville"]
 
 
-async def test_what_was_released_is_found_by_those_who_saw_it_only_before_and_after(open_memory, tmp_path):
+async def test_what_was_released_is_found_by_another_memory_on_the_same_file(open_memory, tmp_path):
     file = f"sqlite:///{tmp_path}/shared.db"
     ann, same = (await open_memory(file)).user("ann"), (await open_memory(file)).user("ann")
     await ann.session("s").add_message("user", "The kettle is blue.")
@@ -405,7 +405,7 @@ async def test_what_was_released_is_found_by_those_who_saw_it_only_before_and_af
     assert [hit.content for hit in await same.search_memory("kettle")] == ["The kettle is blue."]
 
 
-async def test_what_was_said_while_a_session_was_set_aside_is_found_as_soon_as_it_is_released(memory):
+async def test_what_was_said_while_a_session_was_quarantined_is_found_once_it_is_released(memory):
     ann = memory.user("ann")
     await ann.session("s").add_message("user", "The kettle is blue.")
     await ann.quarantine(session="s")
@@ -415,7 +415,7 @@ async def test_what_was_said_while_a_session_was_set_aside_is_found_as_soon_as_i
     assert (await ann.search_memory("teapot"))[0].content == "The teapot is green."
 
 
-async def test_a_session_that_was_set_aside_and_deleted_can_begin_anew(memory):
+async def test_a_session_that_was_quarantined_and_deleted_can_start_again(memory):
     ann = memory.user("ann")
     await ann.session("s").add_message("user", "The kettle is blue.")
     await ann.quarantine(session="s")

@@ -1,4 +1,4 @@
-"""Layers in different stores: the same memory, the same answers, one erase; killed anywhere, it goes on."""
+"""Layers in different stores: the same memory, the same answers, one erase; killed anywhere, it recovers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from recollect.testing.faults import KILLED, DieAt, SteppedStore, ended, start
 from recollect.testing.scenes import opened, play, set_stage, state_of
 
 HOT = ("conversation", "working", "entity_cache")
-"""The usual shape: these where answers are fastest, everything else where it is safest."""
+"""The usual split: these where reads are fastest, everything else where it is safest."""
 ANN = Partition("default", "ann")
 
 
@@ -63,7 +63,7 @@ async def memory(urls: tuple[str, str], open_memory: Any) -> Memory:
 
 @pytest.fixture
 async def stores(memory: Memory, urls: tuple[str, str]) -> AsyncIterator[list[Any]]:
-    """The two stores for themselves: the rest, and the hot layers."""
+    """The two stores on their own: the rest, and the hot layers."""
     found = [await open_store(url) for url in urls]
     yield found
     for store in found:
@@ -93,7 +93,7 @@ async def live(memory: Memory) -> None:
 
 
 async def told(memory: Memory) -> dict[str, Any]:
-    """What can be asked of all this."""
+    """What a memory answers about all this."""
     ann = memory.user("ann")
     chat = ann.session("monday", agent="support")
     profile = await ann.profile()
@@ -112,7 +112,7 @@ async def told(memory: Memory) -> dict[str, Any]:
     }
 
 
-async def test_entities_that_are_known_are_related_by_hand(memory):
+async def test_known_entities_can_be_related_by_hand(memory):
     graph = memory.user("ann").graph
     zora, acme = await graph.add_entity("Zora", type="person"), await graph.add_entity("Acme", type="organization")
     assert (await graph.relate(zora, "works_at", acme)).names == ("Zora", "Acme")
@@ -128,7 +128,7 @@ async def test_a_memory_in_two_stores_answers_as_one_in_a_single_store_does(memo
     assert await told(memory) == await told(single)
 
 
-async def test_each_layer_is_where_it_was_sent(memory, stores):
+async def test_each_layer_is_in_its_configured_store(memory, stores):
     await live(memory)
     rest, hot = stores
     now = ManualClock()()
@@ -148,7 +148,7 @@ async def test_one_erase_covers_all_stores(memory, stores):
     assert (await memory.user("ann").profile()).facts == ()
 
 
-async def test_forgetting_a_message_takes_what_was_learned_from_it_out_of_the_other_store(memory):
+async def test_forgetting_a_message_removes_what_was_learned_from_it_in_the_other_store(memory):
     chat = memory.user("ann").session("monday")
     _, secret = await chat.add_messages(
         [{"role": "user", "content": "I live in Lisbon."}, {"role": "user", "content": "My sister is called Zora."}]
@@ -170,12 +170,12 @@ async def _lines(memory: Memory) -> AsyncIterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("layer", ["fact", "episodic"])
-async def test_what_is_about_to_be_written_misses_what_was_just_forgotten_in_the_other_store(open_memory, layer):
+async def test_a_write_about_to_happen_omits_what_was_just_forgotten_in_the_other_store(open_memory, layer):
     rest = MeddlingStore(await open_store("memory://"))
     memory = await open_memory(RoutedStore(rest, {"conversation": await open_store("memory://")}))
     ann = memory.user("ann")
     await ann.session("monday").add_message("user", "I live in Lisbon.")
-    await memory.work()  # a first one, so that the fence stands
+    await memory.work()  # a first job, so that the fence exists
     secret = await ann.session("monday").add_message("user", "My sister is called Zora and I decided to visit her.")
     rest.before(lambda changes: any(r.layer == layer for r in changes.put), lambda: ann.forget(secret.id))
     await memory.work()
@@ -200,11 +200,11 @@ SCENES = (
 )
 TIMES = re.compile(r"\b\d{13}\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z")
 TWICE = {"update_memory"}
-"""What is another edit when it is sent again."""
+"""Calls that make another edit when repeated."""
 
 
 async def perform(memory: Memory, scene: str) -> None:
-    """Make the call of a scene; what it would forget may be gone."""
+    """Make the call of a scene; what it would forget may already be gone."""
     with suppress(NotFound):
         if scene == LEARNING:
             chat = memory.user("ann").session("chat")
@@ -214,7 +214,7 @@ async def perform(memory: Memory, scene: str) -> None:
 
 
 async def play_in_two(folder: Path, scene: str, at: int, work: bool) -> None:
-    """Make one call, or do the work that it leaves, and end at the n-th step of any of the two stores."""
+    """Make one call, or do the work it leaves, and die at the n-th step of either store."""
     step = DieAt(at)
     rest, hot = [SteppedStore(await open_store(url), step) for url in two_files(folder)]
     async with opened(_routed(rest, hot)) as memory:
@@ -241,14 +241,14 @@ async def _stage(folder: Path, scene: str | None = None) -> None:
 
 
 def _state(folder: Path) -> frozenset[tuple[str, ...]]:
-    """The living records of both files, but for fences, seals and times: work that is done again is done later."""
+    """The living records of both files, without fences, seals and times: repeated work is done later."""
     rows = [row for name in ("rest.db", "hot.db") for row in state_of(folder / name)[0]]
     return frozenset((*row[:3], TIMES.sub("", row[3])) for row in rows if row[1] not in ("fence", "seal"))
 
 
 @pytest.mark.parametrize("work", [False, True], ids=["the call", "its work"])
 @pytest.mark.parametrize("scene", SCENES)
-def test_killed_at_any_step_between_two_stores_the_same_call_again_ends_it(tmp_path, scene, work):
+def test_killed_at_any_step_between_two_stores_a_call_is_completed_by_repeating_it(tmp_path, scene, work):
     stage, done = tmp_path / "stage", tmp_path / "done"
     stage.mkdir()
     asyncio.run(_stage(stage))
@@ -274,7 +274,7 @@ async def _call(folder: Path, scene: str) -> None:
 
 
 async def _again(folder: Path, scene: str | None) -> None:
-    """Send the call again and do what is due, also what a killed worker held."""
+    """Repeat the call and do all due work, including what a killed worker held."""
     clock = ManualClock()
     rest, hot = [await open_store(url) for url in two_files(folder)]
     async with opened(_routed(rest, hot), clock) as memory:
@@ -309,13 +309,13 @@ def test_an_unknown_split_or_fallback_is_refused_before_anything_is_opened():
         Memory.open("memory://", fallback="disk")
 
 
-async def test_a_store_that_cannot_be_reached_is_named_and_the_others_are_closed_again(open_memory, tmp_path):
+async def test_an_unreachable_store_is_named_and_the_others_are_closed_again(open_memory, tmp_path):
     missing = f"sqlite:///{tmp_path}/no/such/folder/hot.db"
     with pytest.raises(Unavailable, match=r"layers\.working"):
         await open_memory(f"sqlite:///{tmp_path}/rest.db", layers={"working": missing})
 
 
-async def test_with_a_fallback_it_goes_on_in_memory_and_says_so_loudly(open_memory, tmp_path, caplog):
+async def test_with_a_fallback_it_continues_in_memory_and_says_so_loudly(open_memory, tmp_path, caplog):
     missing = f"sqlite:///{tmp_path}/no/such/folder/hot.db"
     with caplog.at_level(logging.WARNING):
         memory = await open_memory(
@@ -327,7 +327,7 @@ async def test_with_a_fallback_it_goes_on_in_memory_and_says_so_loudly(open_memo
     assert dict(await memory.user("ann").session("s").working.get()) == {"step": 1}
 
 
-async def test_describe_tells_what_is_where(memory):
+async def test_describe_says_what_is_where(memory):
     told = memory.describe()["store"]
     assert list(told["parts"]) == ["conversation, working, entity_cache", "the rest"]
     assert "conversation, working, entity_cache: " in told["durability"] and "; the rest: " in told["durability"]

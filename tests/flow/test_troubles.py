@@ -1,4 +1,4 @@
-"""Whatever an endpoint does, who writes waits for one commit: only jobs wait for models."""
+"""Whatever an endpoint does, a writer waits for one commit: only jobs wait for models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recollect.testing.troubles import run
 
 
 async def test_a_write_is_one_commit_and_asks_no_model(open_memory):
-    """The model and the embedder never answer, and the worker waits for both of them."""
+    """The model and the embedder never answer, and the worker waits for both."""
     model = ScriptedModel(learned=lambda ask: asyncio.sleep(3600, ""))
     embedder = GatedEmbedder()
     store = CountingStore(await open_store("memory://"))
@@ -28,7 +28,7 @@ async def test_a_write_is_one_commit_and_asks_no_model(open_memory):
     embedder.open.set()
 
 
-async def test_troubles_of_endpoints_lose_nothing_that_was_said():
+async def test_endpoint_failures_lose_nothing_that_was_said():
     outcomes = {each.name: each for each in await run(["slow", "500", "embedder garbage"], writes=40)}
     assert {name: each.lost for name, each in outcomes.items()} == dict.fromkeys(outcomes, 0)
     assert all(outcomes[name].asked for name in ("slow", "500", "embedder garbage"))

@@ -1,4 +1,4 @@
-"""Trust: whose words teach, how what was learned is undone, and what is set aside."""
+"""Trust: whose words teach, how learning is undone, and what is quarantined."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def say(memory, session, text, **more):
 
 
 async def bring_in(memory, session, **given):
-    """A message with arguments that only a draft takes."""
+    """Store a message with arguments that only a draft accepts."""
     scope = Scope("default", "ann", "", session)
     flow = memory._flow
     chat = conversation.Conversation(flow.ledger, scope, flow.settings, flow.count)
@@ -58,7 +58,7 @@ async def cities(facts):
 
 
 async def learn_from(memory, *ids):
-    """Let messages be read once more."""
+    """Have messages read again."""
     job = Job(f"learn:{ids[0]}:again", ANN.partition, "learn", tuple(ids))
     changes = await memory._flow.worker._handlers["learn"](job)
     await memory._flow.ledger.commit(changes)
@@ -97,7 +97,7 @@ def test_a_message_cannot_claim_to_be_more_than_trusted():
     assert conversation.draft("user", "hello").trust == "trusted"
 
 
-async def test_what_other_people_say_is_not_learned_of_the_user(memory, facts):
+async def test_what_other_people_say_is_not_learned_about_the_user(memory, facts):
     await say(memory, "s", "I live in Oslo.", name="Bob")
     assert await facts.list() == []
     await say(memory, "s", "I live in Lisbon.", name="Ann")
@@ -107,7 +107,7 @@ async def test_what_other_people_say_is_not_learned_of_the_user(memory, facts):
     assert await cities(facts) == ["Rome"], "or a name that is known"
 
 
-async def test_what_was_remembered_and_is_sent_back_is_not_learned_again(memory, facts):
+async def test_recalled_text_that_is_sent_back_is_not_learned_again(memory, facts):
     pasted = fenced(["## About the user", "- I live in Lisbon."])
     await say(memory, "s", f"Here is what you told me: {pasted}\nI am allergic to peanuts.")
     assert [fact.key for fact in await facts.list()] == ["allergy"]
@@ -118,7 +118,7 @@ async def test_what_was_remembered_and_is_sent_back_is_not_learned_again(memory,
     assert await cities(facts) == []
 
 
-def test_text_outside_of_a_fence_is_left_alone():
+def test_text_outside_a_fence_is_left_alone():
     assert unfenced("no fence here") == "no fence here"
     text = f"before {fenced(['x'])} after"
     assert unfenced(text).split() == ["before", "after"]
@@ -128,7 +128,7 @@ def test_text_outside_of_a_fence_is_left_alone():
 # ── Undo ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_what_was_learned_from_a_session_is_undone_and_the_value_before_holds(memory, trust, facts, clock):
+async def test_undoing_a_session_brings_back_the_value_before_it(memory, trust, facts, clock):
     await say(memory, "mine", "I live in Lisbon.")
     clock.advance(days=1)
     await say(memory, "strange", "I live in Oslo. I am allergic to peanuts.")
@@ -148,7 +148,7 @@ async def test_what_was_learned_from_a_session_is_undone_and_the_value_before_ho
 
 
 @pytest.mark.parametrize("vouch", ["pin", "confirm"])
-async def test_an_undo_leaves_what_the_user_vouched_for(memory, trust, facts, clock, vouch):
+async def test_an_undo_keeps_what_the_user_vouched_for(memory, trust, facts, clock, vouch):
     await say(memory, "s", "I live in Lisbon. I am allergic to peanuts.")
     await getattr(facts, vouch)("allergy")
     foreseen = await trust.undo(session="s", dry_run=True)
@@ -160,7 +160,7 @@ async def test_an_undo_leaves_what_the_user_vouched_for(memory, trust, facts, cl
     assert await known(facts) == [("allergy", "peanuts"), ("city", "Lisbon")]
 
 
-async def test_a_pin_that_is_taken_off_lets_the_next_undo_reach_the_value(memory, trust, facts):
+async def test_after_unpinning_the_next_undo_reaches_the_value(memory, trust, facts):
     await say(memory, "s", "I live in Lisbon.")
     await facts.pin("city")
     await trust.undo(session="s")
@@ -169,7 +169,7 @@ async def test_a_pin_that_is_taken_off_lets_the_next_undo_reach_the_value(memory
     assert await known(facts) == []
 
 
-async def test_a_pin_keeps_no_value_whose_only_source_is_forgotten(memory, facts):
+async def test_a_pin_does_not_keep_a_value_whose_only_source_is_forgotten(memory, facts):
     await say(memory, "s", "I live in Lisbon.")
     await facts.pin("city")
     await memory.user("ann").session("s").delete()
@@ -182,7 +182,7 @@ async def known(facts) -> list[tuple[str, str]]:
     return sorted((fact.key, fact.value) for fact in await facts.list())
 
 
-async def test_an_undo_is_taken_back_exactly(memory, trust, facts, graph, clock):
+async def test_an_undo_can_be_reversed_exactly(memory, trust, facts, graph, clock):
     await say(memory, "a", "I live in Lisbon. My sister Clara works at Acme. Please keep your answers short.")
     clock.advance(days=1)
     await say(memory, "b", "I live in Oslo. I work at Initech.")
@@ -206,7 +206,7 @@ async def test_an_undo_is_taken_back_exactly(memory, trust, facts, graph, clock)
         assert await state() == before, chosen
 
 
-async def test_undo_covers_every_layer_that_a_machine_learns(memory, trust, facts, graph):
+async def test_undo_covers_every_learned_layer(memory, trust, facts, graph):
     message = await say(memory, "s", "My sister Clara works at Acme. I live in Lisbon.")
     learnings = Learnings(memory._flow.ledger, ANN)
     told = await learnings.add("Likes tea.")
@@ -242,7 +242,7 @@ async def test_what_was_undone_is_learned_when_it_is_said_again_in_the_same_word
     assert [relation.names[1] for relation in await graph.relations()] == ["Lisbon"]
 
 
-async def test_an_extractor_that_became_better_may_read_the_message_again(memory, trust, facts):
+async def test_an_improved_extractor_may_read_the_message_again(memory, trust, facts):
     message = await say(memory, "s", "I live in Lisbon.")
     await trust.undo(extractor="rules-1")
     (stored_message,) = await stored(memory, "conversation")
@@ -251,7 +251,7 @@ async def test_an_extractor_that_became_better_may_read_the_message_again(memory
     assert await facts.list() == []
 
 
-async def test_an_undo_of_what_was_said_at_one_time_is_taken_back_exactly(memory, trust, facts):
+async def test_an_undo_of_messages_from_the_same_moment_can_be_reversed_exactly(memory, trust, facts):
     await say(memory, "a", "I live in Lisbon.")
     await say(memory, "b", "I live in Oslo.")
     undone = await trust.undo(session="b")
@@ -260,7 +260,7 @@ async def test_an_undo_of_what_was_said_at_one_time_is_taken_back_exactly(memory
     assert await cities(facts) == ["Oslo"]
 
 
-async def test_a_dry_run_tells_and_changes_nothing(memory, trust, facts):
+async def test_a_dry_run_reports_and_changes_nothing(memory, trust, facts):
     await say(memory, "s", "I live in Lisbon.")
     before = await stored(memory)
     told = await trust.undo(session="s", dry_run=True)
@@ -271,7 +271,7 @@ async def test_a_dry_run_tells_and_changes_nothing(memory, trust, facts):
         await trust.redo(told.id)
 
 
-async def test_what_another_session_said_too_stays(memory, trust, facts):
+async def test_what_another_session_also_said_stays(memory, trust, facts):
     await say(memory, "a", "I live in Lisbon.")
     other = await say(memory, "b", "As I said, I live in Lisbon.")
     await trust.undo(session="a")
@@ -304,7 +304,7 @@ async def test_an_undo_must_say_what_it_means(trust, given):
 # ── Quarantine ───────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_what_is_set_aside_is_found_nowhere_and_comes_back_as_it_was(memory, trust, facts):
+async def test_what_is_quarantined_is_found_nowhere_and_comes_back_as_it_was(memory, trust, facts):
     ann = memory.user("ann")
     await say(memory, "s", "I live in Lisbon with a canary.")
     note = await ann.add_memory("The canary is yellow.")
@@ -330,7 +330,7 @@ async def test_what_is_set_aside_is_found_nowhere_and_comes_back_as_it_was(memor
     assert {hit.id for hit in await ann.search_memory("canary")} >= {note.id}
 
 
-async def test_releasing_a_part_leaves_the_rest_aside(memory, trust, facts):
+async def test_releasing_a_part_leaves_the_rest_quarantined(memory, trust, facts):
     first = await say(memory, "s", "I live in Lisbon.")
     await say(memory, "s", "I am allergic to peanuts.")
     await trust.quarantine(session="s")
@@ -340,14 +340,14 @@ async def test_releasing_a_part_leaves_the_rest_aside(memory, trust, facts):
     assert sorted(fact.key for fact in await facts.list()) == ["allergy", "city"]
 
 
-async def test_a_message_that_is_set_aside_before_it_was_read_teaches_nothing(memory, trust, facts):
+async def test_a_message_quarantined_before_it_was_read_teaches_nothing(memory, trust, facts):
     message = await memory.user("ann").session("s").add_message("user", "I live in Lisbon.")
     await trust.quarantine(ids=[message.id])
     await memory.work()
     assert await facts.list() == []
 
 
-async def test_summaries_and_episodes_are_made_again_without_what_is_set_aside(open_memory, clock):
+async def test_summaries_and_episodes_are_rebuilt_without_what_is_quarantined(open_memory, clock):
     memory = await open_memory(window_tokens=200)
     trust = Trust(memory._flow.ledger, memory._flow.indexes, ANN)
     chat = memory.user("ann").session("s")
@@ -374,7 +374,7 @@ async def test_summaries_and_episodes_are_made_again_without_what_is_set_aside(o
     assert all("Caruso" in str([view for view in views if view["layer"] == layer]) for layer in ("summary", "episodic"))
 
 
-async def test_a_summary_is_as_trusted_as_the_least_of_its_sources(open_memory, clock):
+async def test_a_summary_is_only_as_trusted_as_its_least_trusted_source(open_memory, clock):
     memory = await open_memory(window_tokens=200)
     await bring_in(memory, "s", role="user", content="I decided to read this letter.", trust="untrusted")
     chat = memory.user("ann").session("s")
@@ -389,7 +389,7 @@ async def test_a_summary_is_as_trusted_as_the_least_of_its_sources(open_memory, 
     assert "untrusted" in {record.trust for record in views if record.layer == "episodic"}
 
 
-async def test_a_fact_can_be_set_aside_by_its_id(memory, trust, facts):
+async def test_a_fact_can_be_quarantined_by_its_id(memory, trust, facts):
     fact = await facts.add("city", "Lisbon")
     await trust.quarantine(ids=[fact.id])
     assert await facts.list() == []
@@ -398,7 +398,7 @@ async def test_a_fact_can_be_set_aside_by_its_id(memory, trust, facts):
     assert await cities(facts) == ["Lisbon"]
 
 
-async def test_a_message_that_was_set_aside_can_still_be_sent_again(memory, trust):
+async def test_a_quarantined_message_can_still_be_sent_again(memory, trust):
     chat = memory.user("ann").session("s")
     await chat.add_message("user", "I live in Lisbon.", id="m1")
     await trust.quarantine(ids=["m1"])
@@ -408,12 +408,12 @@ async def test_a_message_that_was_set_aside_can_still_be_sent_again(memory, trus
 @pytest.mark.parametrize(
     "given", [{}, {"session": "s", "ids": ["m"]}, {"ids": []}, {"ids": [5]}, {"ids": "m"}, {"session": 5}]
 )
-async def test_what_to_set_aside_must_be_said(trust, given):
+async def test_a_quarantine_must_say_what_it_means(trust, given):
     with pytest.raises(ValidationError):
         await trust.quarantine(**given)
 
 
-async def test_only_what_is_there_can_be_set_aside(memory, trust):
+async def test_only_existing_records_can_be_quarantined(memory, trust):
     theirs = await memory.user("bob").add_memory("mine")
     for ids in (["nobody"], [theirs.id]):
         with pytest.raises(NotFound):
@@ -428,7 +428,7 @@ async def test_a_message_that_gives_orders_to_the_machine_is_kept_and_teaches_no
     assert [hit.id for hit in await ann.search_memory("Root Oslo", layer="conversation")] == [said.id]
 
 
-async def test_what_was_said_while_it_was_rejected_counts_once_the_rejection_is_undone(memory, clock):
+async def test_statements_made_while_a_value_was_rejected_count_once_the_rejection_is_undone(memory, clock):
     ann = memory.user("ann")
 
     async def says(session, text):

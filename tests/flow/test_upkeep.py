@@ -1,4 +1,4 @@
-"""Upkeep: what leaves, when and why; told before it is done, and taken back afterwards."""
+"""Upkeep: what is removed, when and why; previewed beforehand, and reversible afterwards."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_messages_live_thirty_days(memory, clock):
 
 
 @pytest.mark.parametrize("layer", [name for name, row in LAYERS.items() if row.life_ms is not None])
-async def test_each_layer_has_a_life_of_its_own(memory, clock, layer):
+async def test_each_layer_has_its_own_lifetime(memory, clock, layer):
     row = LAYERS[layer]
     expected = {
         "conversation": 30 * DAY_MS,
@@ -52,7 +52,7 @@ async def test_each_layer_has_a_life_of_its_own(memory, clock, layer):
     assert await memory._flow.ledger.get(ANN, ["r1"]) == []
 
 
-async def test_a_deployment_can_choose_other_lives(open_memory, clock):
+async def test_a_deployment_can_choose_other_lifetimes(open_memory, clock):
     memory = await open_memory(conversation_days=2, working_hours=1)
     chat = memory.user("ann").session("s")
     await chat.add_interaction("hello", "hi")
@@ -75,7 +75,7 @@ async def test_knowledge_is_kept_for_years(memory, clock):
     assert len(await ann.search_memory("Oslo spring")) == 2
 
 
-async def test_what_is_dead_is_removed_for_good_a_day_later_by_itself(memory, clock):
+async def test_dead_records_are_removed_for_good_automatically_a_day_later(memory, clock):
     ann = memory.user("ann")
     await ann.session("s").add_interaction("hello", "hi")
     kept = await ann.add_memory("kept")
@@ -124,7 +124,7 @@ async def test_maintain_purges_on_demand(memory, clock):
 
 @pytest.fixture
 async def by_hand(open_memory):
-    """A memory that prunes only when it is told to."""
+    """A memory that prunes only on request."""
     return await open_memory(prune=False)
 
 
@@ -168,7 +168,7 @@ async def test_pruning_retires_what_is_old_unimportant_and_unused_and_says_why(b
     assert (await ann.maintain()).retired == ()
 
 
-async def test_a_dry_run_tells_the_same_and_changes_nothing(by_hand, clock):
+async def test_a_dry_run_reports_the_same_and_changes_nothing(by_hand, clock):
     await aged(by_hand, clock)
     ann = by_hand.user("ann")
     before = await ann.export()
@@ -196,7 +196,7 @@ async def test_pruning_can_be_undone(by_hand, clock):
             await ann.restore(id)
 
 
-async def test_a_retired_memory_that_is_told_again_is_back(by_hand, clock):
+async def test_a_retired_memory_comes_back_when_it_is_added_again(by_hand, clock):
     records = await aged(by_hand, clock)
     ann = by_hand.user("ann")
     await ann.maintain()
@@ -205,7 +205,7 @@ async def test_a_retired_memory_that_is_told_again_is_back(by_hand, clock):
     assert "trifle" in await current(ann)
 
 
-async def test_pruning_comes_by_itself_says_why_and_leaves_what_was_taken_back(memory, clock):
+async def test_pruning_is_automatic_says_why_and_leaves_what_was_restored(memory, clock):
     ann = memory.user("ann")
     trifle = await ann.add_memory("a trifle thing", importance=0.05)
     bagatelle = await ann.add_memory("a bagatelle thing", importance=0.05)
@@ -239,7 +239,7 @@ async def test_a_deployment_can_leave_pruning_to_maintain(by_hand, clock):
     assert len((await ann.maintain()).retired) == 1
 
 
-async def test_a_user_keeps_no_more_than_the_cap(open_memory, clock):
+async def test_a_user_keeps_no_more_memories_than_the_cap(open_memory, clock):
     memory = await open_memory(memories_max=10)
     ann = memory.user("ann")
     await ann.add_memories([{"content": f"a number{n} thing", "importance": n / 100} for n in range(40)])
@@ -252,7 +252,7 @@ async def test_a_user_keeps_no_more_than_the_cap(open_memory, clock):
     assert await current(ann) == sorted(f"number{n}" for n in range(30, 40))
 
 
-async def test_many_large_memories_are_retired_all_the_same(open_memory):
+async def test_many_large_memories_are_retired_too(open_memory):
     memory = await open_memory(memories_max=5, embedder="none")
     ann = memory.user("ann")
     for number in range(60):
@@ -274,7 +274,7 @@ async def test_restoring_a_merged_entity_undoes_the_merge(memory):
     assert (await ann.graph.find("Dunny")).id == idun.id
 
 
-async def test_what_was_used_is_counted_once_whatever_fails_in_between(open_memory, store_url):
+async def test_uses_are_counted_once_whatever_fails_in_between(open_memory, store_url):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     users = [memory.user(name) for name in ("ann", "bob")]
@@ -296,7 +296,7 @@ async def test_what_was_used_is_counted_once_whatever_fails_in_between(open_memo
     assert [record.data["usage_count"] for record in found] == [1, 1]
 
 
-async def test_uses_that_cannot_be_written_down_do_not_pile_up(tmp_path, monkeypatch):
+async def test_uses_that_cannot_be_written_do_not_pile_up(tmp_path, monkeypatch):
     monkeypatch.setattr(flow, "USES_MAX", 10)
     names = [f"user{number}" for number in range(20)]
     async with Memory.open(tmp_path / "kept.db", embedder=HashingEmbedder(), worker=False) as memory:

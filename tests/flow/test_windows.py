@@ -34,7 +34,7 @@ async def test_an_unused_session_has_an_empty_window(memory):
         assert await chat.window(strategy) == []
 
 
-async def test_without_a_word_it_is_the_last_fifty_messages(memory):
+async def test_by_default_it_is_the_last_fifty_messages(memory):
     chat = memory.user("ann").session("s")
     await talk(chat, 40)
     expected = [text for n in range(15, 40) for text in (f"question {n}", f"answer {n}")]
@@ -48,7 +48,7 @@ async def test_the_last_n_messages_are_as_many_as_asked(memory):
     assert len(await chat.window(messages=1000)) == 20
 
 
-async def test_a_turn_starts_at_a_message_of_the_user(memory):
+async def test_a_turn_starts_at_a_user_message(memory):
     chat = memory.user("ann").session("s")
     await chat.add_message("system", "Be kind.")
     await talk(chat, 15)
@@ -59,7 +59,7 @@ async def test_a_turn_starts_at_a_message_of_the_user(memory):
     assert texts(await chat.window(turns=2))[0] == "question 13"
 
 
-async def test_a_token_budget_is_filled_from_the_newest_and_never_passed(memory):
+async def test_a_token_budget_is_filled_from_the_newest_and_never_exceeded(memory):
     chat = memory.user("ann").session("s")
     await talk(chat, 100, words=" with some more words in it")
     for tokens in (1, 15, 50, 333, 2000, 100_000):
@@ -83,7 +83,7 @@ async def test_tool_calls_and_parts_count_towards_the_budget(memory):
     assert texts(await chat.window(tokens=100)) == ["thanks"]
 
 
-async def test_limits_hold_together(memory):
+async def test_limits_apply_together(memory):
     chat = memory.user("ann").session("s")
     await talk(chat, 30)
     assert len(await chat.window(messages=7, turns=10)) == 7
@@ -105,7 +105,7 @@ async def test_the_window_by_importance_keeps_what_matters_and_the_newest(memory
     assert window[-2:] == ["ok", "fine 19"]
 
 
-async def test_a_tool_result_is_never_parted_from_its_call(memory):
+async def test_a_tool_result_is_never_separated_from_its_call(memory):
     chat = memory.user("ann").session("s")
     for number in range(12):
         await chat.add_message("user", f"question {number}")
@@ -151,7 +151,7 @@ async def test_a_call_that_waits_for_its_result_is_shown_at_the_end(memory):
         ({"tokens": "all"}, "tokens"),
     ],
 )
-async def test_a_window_that_cannot_be_is_refused_by_name(memory, given, field):
+async def test_an_invalid_window_is_refused_by_name(memory, given, field):
     with pytest.raises(ValidationError) as caught:
         await memory.user("ann").session("s").window(**given)
     assert caught.value.field == field
@@ -160,7 +160,7 @@ async def test_a_window_that_cannot_be_is_refused_by_name(memory, given, field):
 # ── The running summary ──────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_short_history_is_not_summed_up(memory):
+async def test_a_short_history_is_not_summarised(memory):
     chat = memory.user("ann").session("s")
     await talk(chat, 10)
     assert texts(await chat.window("sliding_window_summary")) == texts(await chat.window())
@@ -192,7 +192,7 @@ async def test_by_tokens_the_older_part_is_folded_and_the_rest_fits(memory):
         assert summary.metadata["covers"]["count"] + len(rest) == 121
 
 
-async def test_the_limits_of_a_summed_up_window_hold_together(memory):
+async def test_the_limits_of_a_summarised_window_apply_together(memory):
     chat = memory.user("ann").session("s")
     await talk(chat, 30, words=" and so on and so forth")
     summary, *rest = await chat.window("sliding_window_summary", turns=3)
@@ -216,7 +216,7 @@ async def test_the_worker_folds_by_itself_and_the_raw_messages_stay(open_memory)
     assert "summary" in [section.name for section in context.sections]
 
 
-async def test_a_summary_goes_on_from_the_last_and_never_reads_what_that_covers(store_url, open_memory):
+async def test_a_summary_continues_from_the_last_and_never_reads_what_that_covers(store_url, open_memory):
     store = CountingStore(await open_store(store_url))
     memory = await open_memory(store, window_tokens=300)
     chat = memory.user("ann").session("s")
@@ -253,7 +253,7 @@ async def test_many_folds_a_day_are_ordinary_work(open_memory, clock):
     assert summary.metadata["covers"]["count"] + len(rest) == 240
 
 
-async def test_compressing_folds_half_of_what_is_not_yet_summed_up(memory):
+async def test_compressing_folds_half_of_what_is_not_yet_summarised(memory):
     chat = memory.user("ann").session("s")
     await chat.add_message("user", "I decided to sell the boat on Friday.")
     assert await chat.compress() is False, "one message is not worth a summary"
@@ -267,7 +267,7 @@ async def test_compressing_folds_half_of_what_is_not_yet_summed_up(memory):
     assert len((await chat.messages())[0]) == 21
 
 
-async def test_compressing_while_somebody_else_does_goes_on_from_there(open_memory, store_url, clock):
+async def test_compressing_while_somebody_else_does_continues_from_there(open_memory, store_url, clock):
     store = MeddlingStore(await open_store(store_url))
     chat = (await open_memory(store)).user("ann").session("s")
     await talk(chat, 10)
@@ -304,7 +304,7 @@ async def test_a_window_costs_the_same_however_long_the_session_is(store_url, op
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_a_session_that_was_closed_shows_a_new_message_at_once(open_memory, clock, strategy):
+async def test_a_closed_session_shows_a_new_message_at_once(open_memory, clock, strategy):
     memory = await open_memory(window_tokens=200)
     chat = memory.user("ann").session("s")
     for number in range(30):

@@ -1,4 +1,4 @@
-"""What happens to a message after it is stored: once, in time, and never silently not at all."""
+"""What happens to a message after it is stored: once, in time, and never silently skipped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_words_are_found_at_once_and_meaning_after_the_work(memory):
     assert record.importance != 0.5
 
 
-async def test_one_job_takes_in_all_that_a_message_says(memory):
+async def test_one_job_processes_everything_a_message_says(memory):
     ann = memory.user("ann")
     await ann.session("s").add_message("user", "I live in Bergen with my sister Zora, and I prefer concise answers.")
     assert await memory.work() == 1
@@ -44,7 +44,7 @@ async def test_one_job_takes_in_all_that_a_message_says(memory):
     assert hit.legs["meaning"].score > 0
 
 
-async def test_messages_that_say_more_than_one_commit_holds_are_learned_from_all_the_same(memory):
+async def test_messages_that_say_more_than_one_commit_holds_are_still_learned_from(memory):
     ann = memory.user("ann")
     towns = [f"My friend Zed{chr(97 + n)} lives in Bergen and I am learning Norwegian." for n in range(20)]
     await ann.session("s").add_messages([{"role": "user", "content": town} for town in towns])
@@ -53,9 +53,9 @@ async def test_messages_that_say_more_than_one_commit_holds_are_learned_from_all
     assert friends == {f"Zed{chr(97 + n)}" for n in range(20)}
 
 
-async def test_the_worker_lets_those_who_write_go_first_but_not_for_ever(open_memory):
+async def test_the_worker_gives_way_to_writers_but_not_for_ever(open_memory):
     memory = await open_memory(worker=True)
-    with memory._flow.ledger.traffic:  # somebody who writes and writes
+    with memory._flow.ledger.traffic:  # somebody who keeps writing
         began = time.monotonic()
         await memory.user("ann").add_memory("The tea is green.")
         async with asyncio.timeout(10):
@@ -72,7 +72,7 @@ class BrokenEnricher:
         raise IndexError("the canary text")
 
 
-async def test_reading_that_breaks_is_a_failure_of_its_own_and_the_message_is_enriched(memory, clock, caplog):
+async def test_a_broken_extractor_is_a_separate_failure_and_the_message_is_still_enriched(memory, clock, caplog):
     flow, ann = memory._flow, memory.user("ann")
     learning = Learning(flow.ledger, flow.indexes, BrokenEnricher())
     enrichment = Enrichment(flow.ledger, flow.indexes, HashingEmbedder(), learning, flow.settings)
@@ -98,7 +98,7 @@ async def test_when_nothing_is_due_nothing_is_run(memory, clock):
     assert memory.describe()["jobs"] == {"done": 1, "failed": 0}
 
 
-async def test_a_failing_job_is_tried_again_later_and_later_and_then_succeeds(open_memory, clock):
+async def test_a_failing_job_is_retried_with_growing_delays_and_then_succeeds(open_memory, clock):
     embedder = FailingEmbedder(ConnectionError("no route to secret-host"), times=3)
     memory = await open_memory(embedder=embedder)
     ann = memory.user("ann")
@@ -142,7 +142,7 @@ async def test_a_job_that_keeps_failing_becomes_a_visible_failure_with_its_reaso
 
 
 class HurriedStore(CountingStore):
-    """Others are faster than the commits of so many jobs."""
+    """A store on which others win the race against that many job commits."""
 
     faster = 0
 
@@ -153,7 +153,7 @@ class HurriedStore(CountingStore):
         return await super().commit(changes, now)
 
 
-async def test_a_job_that_others_are_faster_than_is_no_failure_after_the_usual_attempts(open_memory, clock):
+async def test_a_job_that_keeps_losing_conflicts_is_not_a_failure_after_the_usual_attempts(open_memory, clock):
     store = HurriedStore(InMemoryStore())
     memory = await open_memory(store)
     message = await memory.user("ann").session("s").add_message("user", "hello there")
@@ -184,7 +184,7 @@ async def test_a_failure_can_be_retried_by_hand(open_memory, clock):
             await ann.retry(id)
 
 
-async def test_a_failure_that_fails_again_is_one_failure(open_memory, clock):
+async def test_a_failure_that_fails_again_stays_one_failure(open_memory, clock):
     memory = await open_memory(embedder=FailingEmbedder())
     ann = memory.user("ann")
     await ann.session("s").add_message("user", "hello there")
@@ -211,7 +211,7 @@ async def test_one_bad_job_does_not_hold_up_the_others(open_memory):
     assert (await ann.get_memory(bad.id)).vector is None
 
 
-async def test_work_of_a_kind_that_this_version_does_not_know_is_shown(memory, clock):
+async def test_work_of_an_unknown_kind_is_shown(memory, clock):
     await memory._flow.ledger.commit(Changes(ANN, enqueue=(Job("j1", ANN, "teleport"),)))
     for _ in range(5 * PATIENCE):
         assert await memory.user("ann").failures() == [], "a worker that knows it may come by"
@@ -221,7 +221,7 @@ async def test_work_of_a_kind_that_this_version_does_not_know_is_shown(memory, c
     assert failure.content.endswith("this version does not know jobs of kind teleport")
 
 
-async def test_work_that_an_earlier_version_gave_up_because_it_did_not_know_it_is_taken_up_again(memory, clock):
+async def test_work_an_earlier_version_gave_up_as_unknown_is_taken_up_again(memory, clock):
     ann = memory.user("ann")
     message = await ann.session("s").add_message("user", "I live in Bergen.")
     (job,) = await memory._flow.ledger.store.claim(clock(), 60, 1)
@@ -236,7 +236,7 @@ async def test_work_that_an_earlier_version_gave_up_because_it_did_not_know_it_i
     assert (await ann.get_memory(message.id)).vector is not None
 
 
-async def test_work_for_a_model_where_there_is_none_says_so(open_memory, clock):
+async def test_work_for_a_model_that_is_not_configured_says_so(open_memory, clock):
     memory = await open_memory(job_attempts_max=1)
     await memory._flow.ledger.commit(Changes(ANN, enqueue=(Job("r1", ANN, "read", ("m1",)),)))
     for _ in range(PATIENCE):
@@ -246,7 +246,7 @@ async def test_work_for_a_model_where_there_is_none_says_so(open_memory, clock):
     assert failure.content.endswith("no chat model is set, which jobs of kind read need")
 
 
-async def test_a_message_that_was_forgotten_meanwhile_is_not_brought_back(open_memory):
+async def test_a_message_forgotten_meanwhile_is_not_brought_back(open_memory):
     embedder = GatedEmbedder()
     memory = await open_memory(embedder=embedder)
     ann = memory.user("ann")
@@ -317,7 +317,7 @@ async def test_a_job_at_work_keeps_its_lease(open_memory, tmp_path, clock):
     assert (await second.user("ann").get_memory(message.id)).vector is not None
 
 
-async def test_the_job_of_a_worker_that_is_stopped_goes_to_another_at_once(open_memory, tmp_path, clock):
+async def test_the_job_of_a_stopped_worker_goes_to_another_at_once(open_memory, tmp_path, clock):
     slow = GatedEmbedder()
     url = f"sqlite:///{tmp_path}/shared.db"
     first = await open_memory(url, embedder=slow)
@@ -353,7 +353,7 @@ async def test_a_memory_with_its_own_worker_needs_no_call(store_url):
                 await asyncio.sleep(0.01)
 
 
-async def test_a_worker_elsewhere_finds_what_this_process_left(tmp_path):
+async def test_a_worker_elsewhere_finds_the_work_this_process_left(tmp_path):
     url = f"sqlite:///{tmp_path}/shared.db"
     async with (
         Memory.open(url, embedder=HashingEmbedder(), worker=False) as here,
@@ -365,7 +365,7 @@ async def test_a_worker_elsewhere_finds_what_this_process_left(tmp_path):
                 await asyncio.sleep(0.01)
 
 
-async def test_work_of_the_library_itself_that_was_given_up_is_told_to_the_operator(memory, clock):
+async def test_internal_work_that_was_given_up_is_reported_to_the_operator(memory, clock):
     store = memory._running.ledger.store
     own = Partition("{server}", "keys")
     scope = Scope(own.org, own.user)
@@ -375,11 +375,11 @@ async def test_work_of_the_library_itself_that_was_given_up_is_told_to_the_opera
     assert await memory.users() == [], "and stays no user's"
 
 
-async def test_a_fact_that_is_embedded_beside_older_news_of_it_keeps_both_and_can_be_changed(memory, clock):
+async def test_a_fact_embedded_while_an_older_value_arrives_keeps_both_and_can_be_changed(memory, clock):
     ann = memory.user("ann")
     fact = await ann.add_fact("city", "Oslo")
     await memory.work()
-    # As when another process has embedded it before its job came round.
+    # As if another process had embedded it before its job's turn came.
     again = Job("enrich:again", ANN, "enrich", (fact.id,), due_at=clock())
     await memory._flow.ledger.commit(Changes(ANN, enqueue=(again,)))
     await ann.session("s").add_message("user", "I live in Rome.", created_at=as_datetime(clock() - DAY_MS))

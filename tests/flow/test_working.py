@@ -88,7 +88,7 @@ async def test_each_write_is_a_version_and_a_stale_one_is_a_conflict(memory):
     assert await working.get() == {"n": 3}
 
 
-async def test_a_state_that_was_read_and_is_set_back_must_still_be_the_newest(memory):
+async def test_a_state_that_was_read_and_is_written_back_must_still_be_the_newest(memory):
     working = memory.user("ann").session("s").working
     await working.set({"n": 1})
     mine, yours = await working.get(), await working.get()
@@ -113,7 +113,7 @@ async def test_a_state_read_before_a_clear_cannot_come_back(memory):
         await working.set(old)
 
 
-async def test_of_an_empty_state_only_one_can_be_the_first_writer(memory):
+async def test_only_one_writer_can_be_the_first_on_an_empty_state(memory):
     working = memory.user("ann").session("s").working
     results = await asyncio.gather(
         *(working.set({"owner": n}, version=0) for n in range(10)), return_exceptions=True
@@ -121,7 +121,7 @@ async def test_of_an_empty_state_only_one_can_be_the_first_writer(memory):
     assert sum(isinstance(result, Conflict) for result in results) == 9
 
 
-async def test_equal_writes_of_two_processes_at_one_moment_are_two_writes(open_memory, tmp_path):
+async def test_equal_writes_of_two_processes_at_the_same_moment_are_two_writes(open_memory, tmp_path):
     url = f"sqlite:///{tmp_path}/shared.db"
     states = [(await open_memory(url)).user("ann").session("s").working for _ in range(2)]
     await states[0].set({"count": 0})
@@ -163,7 +163,7 @@ async def test_a_state_lives_a_day_from_its_last_write(memory, clock):
     assert (await working.set({"n": 3})) == {"n": 3}
 
 
-async def test_sessions_agents_users_and_orgs_have_states_of_their_own(memory):
+async def test_sessions_agents_users_and_orgs_have_separate_states(memory):
     places = [
         memory.user("ann").working,
         memory.user("ann").session("s").working,
@@ -193,7 +193,7 @@ async def test_the_template_is_ready_to_be_filled(memory):
 @pytest.mark.parametrize(
     "value", [None, 5, "text", ["a"], {1: "a"}, {"a": float("nan")}, {"a": {1, 2}}, {"a": b"x"}, {"": 1}, Trip]
 )
-async def test_what_is_no_json_object_is_refused(memory, value):
+async def test_anything_but_a_json_object_is_refused(memory, value):
     working = memory.user("ann").session("s").working
     await working.set({"kept": True})
     for write in (working.set, working.patch):
@@ -203,7 +203,7 @@ async def test_what_is_no_json_object_is_refused(memory, value):
     assert await working.get() == {"kept": True}
 
 
-async def test_a_state_has_a_size(memory):
+async def test_a_state_has_a_maximum_size(memory):
     working = memory.user("ann").session("s").working
     await working.set({"text": "x" * 60_000})
     with pytest.raises(TooLarge):
@@ -213,7 +213,7 @@ async def test_a_state_has_a_size(memory):
     assert set(await working.get()) == {"text"}
 
 
-async def test_what_was_handed_in_can_be_changed_by_its_owner_afterwards(memory):
+async def test_the_caller_may_modify_a_state_after_passing_it_in(memory):
     working = memory.user("ann").session("s").working
     mine = {"list": [1]}
     await working.set(mine)

@@ -1,4 +1,4 @@
-"""The command line, run in this process on a file of its own."""
+"""The command line, run in this process with its own file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def recollect(url):
 
 @pytest.fixture
 def lines(tmp_path):
-    """Writes a file of JSON Lines: objects, or bytes as they are."""
+    """Write a file of JSON Lines: objects, or bytes verbatim."""
 
     def write(*items: Any, name: str = "file.jsonl") -> str:
         path: Path = tmp_path / name

@@ -1,4 +1,4 @@
-"""A model behind HTTP, on a port of this machine and a thread of its own."""
+"""A model behind HTTP, on a local port and in its own thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back: an object as JSON, or text as it is."""
+    """What is sent back: an object as JSON, or text verbatim."""
 
     body: Any
     kind: str = "application/json"
@@ -35,7 +35,7 @@ class Answer:
 
 @contextmanager
 def answering(answer: Callable[[Request], Answer]) -> Iterator[str]:
-    """Serves what `answer` makes of each request. Gives the address."""
+    """Serve whatever `answer` returns for each request. Yields the address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -1,4 +1,4 @@
-"""A server for tests: in this process without a network, or a process of its own on a free port."""
+"""A server for tests: in this process without a network, or in a separate process on a free port."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ START_S = 30.0
 
 @asynccontextmanager
 async def opened(url: Any = "memory://", **more: Any) -> AsyncIterator[Service]:
-    """A service that works when a test says so."""
+    """A service that does background work only when a test asks for it."""
     settings = Settings().with_({"worker": False} | more.pop("settings", {}))
     given = {"embedder": HashingEmbedder(), "settings": settings, "environ": {}} | more
     async with Service(url, **given) as service:
@@ -37,7 +37,7 @@ async def opened(url: Any = "memory://", **more: Any) -> AsyncIterator[Service]:
 
 @asynccontextmanager
 async def client_of(service: Service, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a server in this process, with all that stands around its routes."""
+    """A client of a server in this process, including the middleware around its routes."""
     address = more.pop("address", "127.0.0.1")
     transport = httpx.ASGITransport(build(service), client=(address, 50_000))
     async with httpx.AsyncClient(transport=transport, **({"base_url": LOCAL} | more)) as client:
@@ -46,7 +46,7 @@ async def client_of(service: Service, **more: Any) -> AsyncIterator[httpx.AsyncC
 
 @asynccontextmanager
 async def listening(service: Service, protocol: Any = PatientProtocol) -> AsyncIterator[str]:
-    """The same on a port of this machine, in this process. Gives its address."""
+    """The same on a local port, in this process. Yields its address."""
     listener = app.listening("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(build(service), http=protocol, lifespan="off", log_config=None))
     serving = asyncio.create_task(server._serve([listener]))
@@ -62,20 +62,20 @@ async def listening(service: Service, protocol: Any = PatientProtocol) -> AsyncI
 
 @contextmanager
 def served_by_two(folder: Path, *more: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A server of two processes on one file. Gives its address."""
+    """A server of two processes on one file. Yields its address."""
     with process(folder, "--workers", "2", "--url", f"sqlite:///{folder}/kept.db", *more) as (address, running):
         until(lambda: httpx.get(f"{address}/ready").status_code == 200)
         yield address, running
 
 
 def children(parent: int) -> list[int]:
-    """The processes that serve: of those that another started, not the one that looks after resources."""
+    """The serving child processes, without the resource tracker."""
     started = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     return [int(pid) for pid in started if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def until(look: Callable[[], Any], wait_s: float = 60.0) -> Any:
-    """What a look gives as soon as it gives something."""
+    """Poll `look` and return its first truthy result."""
     deadline = time.monotonic() + wait_s
     while time.monotonic() < deadline:
         try:
@@ -91,7 +91,7 @@ def until(look: Callable[[], Any], wait_s: float = 60.0) -> Any:
 
 
 async def shown(client: httpx.AsyncClient, path: str, **more: Any) -> str:
-    """A page that has to be there."""
+    """The text of a page that must exist."""
     answer = await client.get(path, follow_redirects=True, **more)
     assert answer.status_code == 200, (path, answer.status_code, answer.text[:300])
     assert "sign-in" in path or answer.url.path != "/sign-in", path

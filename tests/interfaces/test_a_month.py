@@ -1,4 +1,4 @@
-"""A month of talks between a user and an assistant: what is known of the user at the end, and on the way."""
+"""A month of conversations between a user and an assistant: what is known of the user along the way and at the end."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _day(moment) -> str | None:
     return f"{moment:%m-%d}" if moment else None
 
 
-async def test_the_profile_after_a_month_is_what_she_said_and_nothing_else(teodora):
+async def test_the_profile_after_a_month_holds_what_she_said_and_nothing_else(teodora):
     profile = await teodora.profile()
     assert _pairs(profile.facts) == FACTS
     assert profile.preferences == {"verbosity": "detailed", "units": "metric"}
@@ -94,7 +94,7 @@ async def test_questions_suppositions_quotes_letters_and_other_people_teach_noth
 
 
 @pytest.mark.parametrize("key", HISTORIES)
-async def test_every_change_of_mind_is_in_the_history_with_its_days(teodora, key):
+async def test_every_change_of_mind_is_in_the_history_with_its_dates(teodora, key):
     assert _spells(await teodora.facts.history(key)) == HISTORIES[key]
 
 
@@ -103,13 +103,13 @@ async def test_a_preference_that_changed_is_in_the_history_too(teodora):
     assert spells == [("concise", "03-03", "03-25"), ("detailed", "03-25", None)]
 
 
-async def test_a_name_that_was_corrected_was_never_right(teodora):
+async def test_a_corrected_name_was_never_true(teodora):
     said = {fact.value: fact.status for fact in await teodora.facts.history("pet")}
     assert (said["Waffle"] in ("rejected", "corrected"), said["Wafer"]) == (True, "learned")
     assert ("pet", "Waffle") not in _pairs(await teodora.facts.list(as_of="2026-03-05"))
 
 
-async def test_what_was_believed_before_the_correction_can_be_asked_for(teodora):
+async def test_beliefs_from_before_a_correction_can_be_queried(teodora):
     assert ("pet", "Waffle") in _pairs(await teodora.facts.list(known_at="2026-03-05"))
 
 
@@ -122,13 +122,13 @@ async def test_what_was_believed_before_the_correction_can_be_asked_for(teodora)
         ("2026-03-24", {("occupation", "paramedic"), ("nickname", "Teo")}, {("city", "Leeds")}),
     ],
 )
-async def test_a_day_in_between_is_remembered_as_it_was(teodora, day, so, not_so):
+async def test_the_profile_as_of_a_past_day_shows_what_was_true_then(teodora, day, so, not_so):
     then = _pairs((await teodora.profile(as_of=day)).facts)
     assert so <= then
     assert not so & not_so and not then & not_so
 
 
-async def test_a_fact_leads_back_to_the_words_it_comes_from_and_outlives_them(teodora):
+async def test_a_fact_points_to_the_words_it_was_learned_from_and_outlives_them(teodora):
     facts = (await teodora.profile()).facts
     messages = {m.id: m for m in await teodora.get_memories([fact.source_message_id for fact in facts])}
     alive = [fact for fact in facts if fact.source_message_id in messages]
@@ -140,7 +140,7 @@ async def test_a_fact_leads_back_to_the_words_it_comes_from_and_outlives_them(te
         assert fact.value.lower() in message.content[first:last].lower()
 
 
-async def test_who_comes_back_is_known(teodora):
+async def test_a_returning_user_is_known(teodora):
     context = await teodora.session("april").get_context("Plan my Saturday.", max_tokens=1_000)
     for known in ("Teo", "Bristol", "swimming", "vegetarian", "hazelnuts", "detailed"):
         assert known in context.system
@@ -148,7 +148,7 @@ async def test_who_comes_back_is_known(teodora):
     assert not any(word in profile for word in ("Leeds", "climbing", "nurse", "Waffle", *NEVER_SAID_OF_HER))
 
 
-async def test_the_example_prints_notes_that_a_careful_assistant_would_take(example, capsys):
+async def test_the_example_prints_the_notes_a_careful_assistant_would_take(example, capsys):
     await example.main()
     told = capsys.readouterr().out
     assert "Leeds: 2 March to 20 March" in told

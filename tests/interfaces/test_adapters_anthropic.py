@@ -1,4 +1,4 @@
-"""Claude's memory tool in Anthropic's own SDK: it does what the file tool there does, and its tool runner takes it."""
+"""Claude's memory tool in Anthropic's own SDK: it behaves like the SDK's file tool and works in its tool runner."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rename(old: str, new: str) -> Command:
     return {"command": "rename", "old_path": old, "new_path": new}
 
 
-# ── beside the file tool of the SDK ──────────────────────────────────────────────────────────────
+# ── compared with the SDK's file tool ────────────────────────────────────────────────────────────
 
 A, B, D, K = "/memories/a.txt", "/memories/b.txt", "/memories/d", "/memories/k"
 COMMANDS = [
@@ -111,7 +111,7 @@ SOME_COMMANDS = st.one_of(
 
 
 class Files:
-    """The file tool of the SDK, whose folders go with their last file."""
+    """The SDK's file tool, with folders removed along with their last file."""
 
     def __init__(self, folder: str | Path) -> None:
         self.root = Path(folder) / "memories"
@@ -137,7 +137,7 @@ def tree(user: sync.User) -> dict[str, str]:
 
 
 def told(tool: Any, command: Command) -> tuple[bool, str | None]:
-    """Whether a command was done, and the answer without what may differ."""
+    """Whether a command succeeded, and its answer without the parts that may differ."""
     try:
         return True, alike(tool.call(command))
     except ToolError as error:
@@ -147,7 +147,7 @@ def told(tool: Any, command: Command) -> tuple[bool, str | None]:
 
 
 def alike(answer: str) -> str:
-    """An answer without the sizes of folders; a line that has a text twice is named once."""
+    """An answer without folder sizes, naming a line once even if it contains the text twice."""
     listed = answer.startswith("Here're the files")
     if listed:
         first, top, *lines = answer.split("\n")
@@ -161,7 +161,7 @@ def compare(ours: MemoryTool, user: sync.User, theirs: Files, commands: list[Com
     for command in commands:
         (done, answer), (expected, expected_answer) = told(ours, command), told(theirs, command)
         nothing_shown = "view_range" in command and (expected_answer or "").endswith("numbers:\n")
-        if nothing_shown:  # ours says that there are no such lines
+        if nothing_shown:  # ours reports that there are no such lines
             assert not done and "Invalid `view_range`" in str(answer)
         else:
             assert done == expected, (command, answer, expected_answer)
@@ -175,7 +175,7 @@ def plain() -> Iterator[sync.Memory]:
         yield memory
 
 
-def test_each_command_leaves_the_files_and_gives_the_answer_that_the_file_tool_does(plain, tmp_path):
+def test_each_command_leaves_the_same_files_and_answer_as_the_file_tool(plain, tmp_path):
     ann = plain.user("ann")
     compare(MemoryTool(ann), ann, Files(tmp_path), COMMANDS)
     assert tree(ann).keys() == {B, f"{D}.txt", "/memories/.hidden", "/memories/of/.hidden", "/memories/empty.txt"}
@@ -183,7 +183,7 @@ def test_each_command_leaves_the_files_and_gives_the_answer_that_the_file_tool_d
 
 @given(st.lists(SOME_COMMANDS, min_size=4, max_size=16))
 @settings(max_examples=200)
-def test_so_does_any_sequence_of_commands(plain, commands):
+def test_any_sequence_of_commands_leaves_the_same_files_and_answers(plain, commands):
     ann = plain.user("ann")
     MemoryTool(ann).clear_all_memory()
     with tempfile.TemporaryDirectory() as folder:
@@ -215,7 +215,7 @@ def use(id: str, input: Command) -> dict[str, Any]:
 
 
 class Claude:
-    """Speaks as the Messages API does, whole or as a stream, and says what stands in its script, turn by turn."""
+    """Speaks the Messages API, whole or streamed, and follows its script turn by turn."""
 
     def __init__(self, *script: list[dict[str, Any]]) -> None:
         self.script = list(script)
@@ -249,7 +249,7 @@ class Claude:
 
     @property
     def results(self) -> dict[str, tuple[str, bool]]:
-        """What each call of a tool was answered with, and whether as an error."""
+        """The answer to each tool call, and whether it was an error."""
         messages = [message for request in self.requests for message in request["messages"]]
         blocks = [block for message in messages if isinstance(message["content"], list) for block in message["content"]]
         found = [block for block in blocks if block["type"] == "tool_result"]
@@ -300,7 +300,7 @@ def run_plain(claude: Claude, tool: MemoryTool, stream: bool = False, **more: An
 
 
 def script() -> Claude:
-    """Claude writes a file, reads it, misses another, tries to get out, and answers."""
+    """Claude writes a file, reads it, asks for a missing one, tries to escape the folder, and answers."""
     return Claude(
         [text("I look."), use("t1", to("create", file_text="Ann is allergic to peanuts.\n"))],
         [use("t2", to("view")), use("t3", to("view", "/memories/none"))],
@@ -316,11 +316,11 @@ RESULTS = {
     "t4": ("Path /memories/../../etc/passwd must not contain an empty name, `.` or `..`", True),
 }
 WAYS = [{}, {"thread": False}, {"stream": True}, {"stream": True, "run_tools_eagerly": True}]
-"""The runner sends what was said once or each time, asks for whole answers or streams, waits for their end or not."""
+"""The runner sends what was said once or every time, asks for whole answers or streams, waits for their end or not."""
 
 
 @pytest.mark.parametrize("how", WAYS, ids=str)
-async def test_the_tool_runner_carries_every_command_to_the_memory_and_its_answer_back(memory, how):
+async def test_the_tool_runner_passes_every_command_to_the_memory_and_its_answer_back(memory, how):
     with served(script()) as claude:
         assert await run(claude, AsyncMemoryTool(memory.user("ann")), **how) == "No peanuts."
     assert claude.requests[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
@@ -330,7 +330,7 @@ async def test_the_tool_runner_carries_every_command_to_the_memory_and_its_answe
 
 
 @pytest.mark.parametrize("how", WAYS, ids=str)
-def test_so_does_the_tool_runner_without_await(plain, how):
+def test_the_tool_runner_without_await_does_the_same(plain, how):
     with served(script()) as claude:
         assert run_plain(claude, MemoryTool(plain.user("ann")), **how) == "No peanuts."
     assert claude.requests[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
@@ -338,7 +338,7 @@ def test_so_does_the_tool_runner_without_await(plain, how):
     assert tree(plain.user("ann")) == {NOTES: "Ann is allergic to peanuts.\n"}
 
 
-async def test_the_definition_may_mark_what_is_cached(memory):
+async def test_the_tool_definition_can_carry_cache_control(memory):
     with served(Claude([text("Hello.")])) as claude:
         await run(claude, AsyncMemoryTool(memory.user("ann"), cache_control={"type": "ephemeral"}))
     assert claude.requests[0]["tools"][0]["cache_control"] == {"type": "ephemeral"}
@@ -347,7 +347,7 @@ async def test_the_definition_may_mark_what_is_cached(memory):
 # ── on the memory of a user ──────────────────────────────────────────────────────────────────────
 
 
-async def test_what_claude_wrote_others_find_and_no_other_user_does(memory):
+async def test_what_claude_writes_is_found_by_other_adapters_but_not_by_other_users(memory):
     ann, bob = memory.user("ann"), memory.user("bob")
     await AsyncMemoryTool(ann).call(to("create", file_text="Ann is allergic to peanuts."))
     assert (await Retriever(user=ann).ainvoke("allergic"))[0].page_content == "Ann is allergic to peanuts."
@@ -361,7 +361,7 @@ async def test_what_claude_wrote_others_find_and_no_other_user_does(memory):
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "/memories/../bob", "/memories/./x", "/memoriesx", "", "/memories//x", 7]
 )
-async def test_a_path_that_is_no_plain_path_under_memories_is_refused(memory, path):
+async def test_a_path_that_is_not_a_plain_path_under_memories_is_refused(memory, path):
     with pytest.raises(ToolError):
         await AsyncMemoryTool(memory.user("ann")).call(to("create", path, file_text="x"))
     assert await memory.user("ann").list_memories() == ([], None)
@@ -380,7 +380,7 @@ async def test_clearing_forgets_the_files_of_one_user_and_nothing_else(memory):
     assert "green tea" in await AsyncMemoryTool(bob).call(to("view"))
 
 
-async def test_a_file_that_is_too_large_is_told_and_nothing_is_lost(memory):
+async def test_a_file_that_is_too_large_is_reported_and_nothing_is_lost(memory):
     tool = AsyncMemoryTool(memory.user("ann"))
     await tool.call(to("create", file_text="short"))
     with pytest.raises(ToolError, match="content"):
@@ -388,7 +388,7 @@ async def test_a_file_that_is_too_large_is_told_and_nothing_is_lost(memory):
     assert (await tool.call(to("view"))).endswith("     1\tshort")
 
 
-async def test_of_edits_at_the_same_time_none_is_lost_without_a_word(memory):
+async def test_no_concurrent_edit_is_lost_silently(memory):
     tools = [AsyncMemoryTool(memory.user("ann")) for _ in range(6)]
     await tools[0].call(to("create", file_text="list:\n"))
     edits = [to("insert", insert_line=1, insert_text=f"item {n}") for n in range(6)]
@@ -398,7 +398,7 @@ async def test_of_edits_at_the_same_time_none_is_lost_without_a_word(memory):
     assert [f"item {n}\n" in f"{shown}\n" for n in range(6)] == [isinstance(end, str) for end in ends]
 
 
-async def test_an_application_may_change_a_command(memory):
+async def test_an_application_can_override_a_command(memory):
     class Careful(AsyncMemoryTool):
         async def delete(self, command: Any) -> str:
             raise ToolError("Nothing is deleted here")

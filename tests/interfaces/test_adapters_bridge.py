@@ -1,4 +1,4 @@
-"""Adapters reach a memory from any loop and any thread, and hold up no loop while they wait."""
+"""Adapters reach a memory from any loop and any thread, and block no loop while they wait."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ async def test_from_a_thread_the_memorys_own_loop_does_the_work(memory):
     assert await asyncio.to_thread(bridge.run, memory.user("ann"), ident) == ("ann", threading.get_ident())
 
 
-async def test_a_bridge_that_is_made_in_a_thread_finds_the_memorys_loop(memory):
+async def test_a_bridge_made_in_a_thread_finds_the_memorys_loop(memory):
     user, here = memory.user("ann"), threading.get_ident()
     assert await asyncio.to_thread(lambda: Bridge().run(user, ident)) == ("ann", here)
     assert await asyncio.to_thread(lambda: asyncio.run(Bridge().wait(user, ident))) == ("ann", here)
 
 
-async def test_the_callers_loop_goes_on_while_a_plain_memory_works():
+async def test_the_callers_loop_keeps_running_while_a_sync_memory_works():
     async def slowly(user):
         time.sleep(0.2)  # on the memory's own loop, not on ours
         return user.id
@@ -52,7 +52,7 @@ async def test_the_callers_loop_goes_on_while_a_plain_memory_works():
         assert await waiting == "ann" and ticks > 5
 
 
-def test_a_memory_of_a_loop_that_is_over_says_what_to_do():
+def test_a_memory_whose_loop_has_ended_says_what_to_do():
     async def made():
         async with Memory.open("memory://") as memory:
             return memory.user("ann"), Bridge()
@@ -62,13 +62,13 @@ def test_a_memory_of_a_loop_that_is_over_says_what_to_do():
         bridge.run(user, ident)
 
 
-async def test_a_loop_that_is_held_up_from_another_one_is_told(memory, monkeypatch):
+async def test_a_loop_that_blocks_the_one_it_waits_for_is_reported(memory, monkeypatch):
     monkeypatch.setattr("recollect.adapters.bridge.WAIT_S", 0.1)
     bridge, user = Bridge(), memory.user("ann")
     other = threading.Thread(target=lambda: found.append(_error(bridge, user)))
     found: list[BaseException] = []
     other.start()
-    other.join()  # holds up our loop, which the other one waits for
+    other.join()  # blocks our loop, which the other thread waits for
     assert isinstance(found[0], Unavailable)
 
 

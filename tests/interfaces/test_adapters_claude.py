@@ -1,4 +1,4 @@
-"""Claude's memory tool: each command does what its protocol says, on memories like any other."""
+"""Claude's memory tool: each command does what its protocol says, on ordinary memories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def content(ask, path=NOTES):
     return "\n".join(line.partition("\t")[2] for line in lines)
 
 
-async def test_a_file_comes_back_with_numbers(ask):
+async def test_a_file_is_shown_with_line_numbers(ask):
     assert await ask("create", path=NOTES, file_text="one\ntwo\n") == f"File created successfully at: {NOTES}"
     assert await ask("view", path=NOTES) == (
         f"Here's the content of {NOTES} with line numbers:\n     1\tone\n     2\ttwo\n     3\t"
@@ -55,7 +55,7 @@ async def test_a_folder_shows_two_levels_and_nothing_hidden(ask):
     assert "2B\t/memories/plans/deep/c.txt" in await ask("view", path="/memories/plans/")
 
 
-async def test_a_text_is_replaced_if_it_stands_there_once(ask):
+async def test_a_text_is_replaced_if_it_occurs_exactly_once(ask):
     await ask("create", path=NOTES, file_text="red\ngreen\nred\nblue")
     assert (await ask("str_replace", path=NOTES, old_str="green", new_str="gold")).startswith(
         "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
@@ -94,13 +94,13 @@ async def test_only_a_line_feed_ends_a_line(ask):
 @pytest.mark.parametrize(
     "shown", [["a", 2], [1], [1, 2, 3], "1-2", 7, [None, 1], [True, 2], [1.5, 2], [4, 5], [9, -1], [2, 1], {"a": 1}]
 )
-async def test_a_range_that_is_none_is_refused(ask, shown):
+async def test_an_invalid_range_is_refused(ask, shown):
     await ask("create", path=NOTES, file_text="one\ntwo\n")
     assert "Invalid `view_range`" in await ask("view", path=NOTES, view_range=shown)
     assert "Invalid `insert_line`" in await ask("insert", path=NOTES, insert_line=True, insert_text="x")
 
 
-async def test_a_folder_of_large_files_is_moved(ask):
+async def test_a_folder_of_large_files_can_be_moved(ask):
     for n in range(20):
         await ask("create", path=f"/memories/old/{n}", file_text=f"{n} " + "x" * 60_000)
     assert "Successfully renamed" in await ask("rename", old_path="/memories/old", new_path="/memories/new")
@@ -133,7 +133,7 @@ async def test_files_and_folders_are_renamed(ask):
     assert "cannot be moved" in await ask("rename", old_path="/memories/z", new_path="/memories/z/inside")
 
 
-async def test_a_folder_of_which_a_file_cannot_be_moved_stays_where_it_is(ask, memory):
+async def test_a_folder_with_a_file_that_cannot_be_moved_stays_where_it_is(ask, memory):
     for n in range(100):
         await ask("create", path=f"/memories/old/{n}", file_text=f"File {n}.")
     await ask("create", path="/memories/old/blank", file_text=" " * 16_000)
@@ -156,14 +156,14 @@ async def test_paths_stay_under_memories(ask, path):
     assert (await ask("create", path=path, file_text="x")).startswith("Error:")
 
 
-async def test_what_cannot_be_done_is_told_and_not_raised(ask):
+async def test_what_cannot_be_done_is_reported_and_not_raised(ask):
     assert (await ask("undo", path=NOTES)).startswith("Error: Unknown command")
     assert (await ask("create", path=NOTES)).startswith("Error: `file_text`")
     assert (await ask("create", path=NOTES, file_text="x" * 70_000)).startswith("Error: content")
     assert (await ask("view", path="/memories/none")).startswith("Error: The path /memories/none does not exist")
 
 
-async def test_two_files_with_the_same_text_stay_two(ask, memory):
+async def test_two_files_with_the_same_text_stay_separate(ask, memory):
     for name in ("one", "two"):
         await ask("create", path=f"/memories/{name}", file_text="Ann likes green tea")
     await memory.work()
@@ -172,7 +172,7 @@ async def test_two_files_with_the_same_text_stay_two(ask, memory):
     assert await content(ask, "/memories/two") == "Ann likes black tea"
 
 
-async def test_a_file_does_not_go_with_another_of_the_same_text_nor_with_a_memory_of_it(ask, memory):
+async def test_deleting_a_file_keeps_other_files_and_memories_with_the_same_text(ask, memory):
     ann = memory.user("ann")
     for name in ("one", "two"):
         await ask("create", path=f"/memories/{name}/tea", file_text="Ann likes green tea")
@@ -186,7 +186,7 @@ async def test_a_file_does_not_go_with_another_of_the_same_text_nor_with_a_memor
     assert await content(ask, "/memories/two/tea") == "Ann likes green tea"
 
 
-async def test_what_claude_writes_is_remembered_for_everyone(ask, memory):
+async def test_what_claude_writes_is_remembered_outside_the_tool_too(ask, memory):
     await ask("create", path=NOTES, file_text="Ann is allergic to peanuts")
     assert (await memory.user("ann").search_memory("allergic"))[0].content == "Ann is allergic to peanuts"
     assert "peanuts" in (await memory.user("ann").session("x").get_context("What is Ann allergic to?")).system
@@ -200,7 +200,7 @@ def test_it_works_without_await():
         assert "hello" in tool.run({"command": "view", "path": NOTES})
 
 
-async def test_a_file_is_no_folder_and_a_folder_is_no_file(ask):
+async def test_a_file_is_not_a_folder_and_a_folder_is_not_a_file(ask):
     await ask("create", path="/memories/a", file_text="x")
     await ask("create", path="/memories/b/c", file_text="x")
     assert await ask("create", path="/memories/a/deep/er", file_text="x") == (
@@ -208,4 +208,4 @@ async def test_a_file_is_no_folder_and_a_folder_is_no_file(ask):
     )
     assert await ask("create", path="/memories/b", file_text="x") == "Error: File /memories/b already exists"
     assert "is a file" in await ask("rename", old_path="/memories/b/c", new_path="/memories/a/c")
-    assert "already exists" in await ask("create", path="/memories/a", file_text="x")  # the same text, too
+    assert "already exists" in await ask("create", path="/memories/a", file_text="x")  # even with the same text

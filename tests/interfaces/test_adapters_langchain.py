@@ -121,12 +121,12 @@ async def test_long_messages_and_large_extras_are_kept(chat):
     assert await history.aget_messages() == messages
 
 
-async def test_what_json_cannot_say_is_refused_by_name(chat):
+async def test_what_json_cannot_represent_is_refused_by_name(chat):
     with pytest.raises(ValidationError, match="message"):
         await ChatMessageHistory(chat).aadd_messages([ToolMessage("x", tool_call_id="1", artifact=object())])
 
 
-async def test_messages_of_the_memory_are_messages_of_langchain(chat):
+async def test_stored_messages_are_read_as_langchain_messages(chat):
     calls = [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}]
     await chat.add_message("user", "Will it rain?")
     await chat.add_message("assistant", None, tool_calls=calls)
@@ -138,7 +138,7 @@ async def test_messages_of_the_memory_are_messages_of_langchain(chat):
     assert (result.type, result.tool_call_id, system.type) == ("tool", "c1", "system")
 
 
-async def test_messages_of_langchain_are_messages_of_the_memory(chat, memory):
+async def test_langchain_messages_are_stored_as_messages(chat, memory):
     await ChatMessageHistory(chat).aadd_messages(EVERY_KIND)
     said = await chat.window(messages=100)
     assert said[1].content == "Hello 👋" and said[1].name == "ann"
@@ -148,7 +148,7 @@ async def test_messages_of_langchain_are_messages_of_the_memory(chat, memory):
     assert (await memory.user("ann").search_memory("Once upon a time"))[0].content == "Once upon a time"
 
 
-async def test_a_limit_reads_the_newest_and_never_parts_a_call_from_its_result(chat):
+async def test_a_limit_reads_the_newest_and_never_separates_a_call_from_its_result(chat):
     messages = [
         HumanMessage("a"),
         HumanMessage("b"),
@@ -196,7 +196,7 @@ def configured(session: str) -> Any:
     return {"configurable": {"session_id": session}}
 
 
-def test_a_chain_has_its_history_without_await():
+def test_a_chain_keeps_its_history_without_await():
     with sync.Memory.open("memory://", embedder=HashingEmbedder()) as memory:
         chain = counting_chain(lambda id: ChatMessageHistory(memory.user("ann").session(id)))
         assert chain.invoke({"said": "one"}, configured("x")).content == "I have read 1 messages"
@@ -206,7 +206,7 @@ def test_a_chain_has_its_history_without_await():
 
 
 @pytest.mark.parametrize("front_door", [Memory, sync.Memory])
-async def test_a_chain_has_its_history_with_await(front_door):
+async def test_a_chain_keeps_its_history_with_await(front_door):
     memory = front_door.open("memory://", embedder=HashingEmbedder())
     await memory.start() if front_door is Memory else memory.start()
     chain = counting_chain(lambda id: ChatMessageHistory(memory.user("ann").session(id)))
@@ -215,19 +215,19 @@ async def test_a_chain_has_its_history_with_await(front_door):
     await memory.close() if front_door is Memory else memory.close()
 
 
-async def test_plain_code_on_another_thread_reaches_the_memory(chat):
+async def test_sync_code_on_another_thread_reaches_the_memory(chat):
     history = ChatMessageHistory(chat)
     await asyncio.to_thread(history.add_user_message, "from a thread")
     assert [message.content for message in await asyncio.to_thread(lambda: history.messages)] == ["from a thread"]
 
 
-async def test_plain_code_on_the_memorys_own_loop_is_told_what_to_do(chat):
+async def test_sync_code_on_the_memorys_own_loop_is_told_what_to_do(chat):
     history = ChatMessageHistory(chat)
     with pytest.raises(ValidationError, match="async form"):
         history.add_user_message("would wait for itself")
 
 
-async def test_plain_code_that_holds_up_the_loop_it_waits_for_gets_an_error(chat, monkeypatch):
+async def test_sync_code_that_blocks_the_loop_it_waits_for_gets_an_error(chat, monkeypatch):
     monkeypatch.setattr("recollect.adapters.bridge.WAIT_S", 0.1)
     history = ChatMessageHistory(chat)
     waiting = asyncio.get_running_loop().run_in_executor(None, lambda: history.messages)
@@ -239,7 +239,7 @@ async def test_plain_code_that_holds_up_the_loop_it_waits_for_gets_an_error(chat
 # ── retriever ────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_retriever_gives_documents_with_their_score_layer_id_and_time(memory, chat):
+async def test_a_retriever_returns_documents_with_score_layer_id_and_time(memory, chat):
     ann = memory.user("ann")
     kept = await ann.add_memory("Ann is allergic to peanuts", metadata={"topic": "health"})
     await chat.add_message("user", "I parked on level three", created_at="2026-02-01T10:00:00Z")
@@ -252,7 +252,7 @@ async def test_a_retriever_gives_documents_with_their_score_layer_id_and_time(me
     assert parked.metadata["said_at"] == "2026-02-01T10:00:00Z" and parked.metadata["session"] == "monday"
 
 
-async def test_a_retriever_takes_a_filter(memory):
+async def test_a_retriever_accepts_a_filter(memory):
     ann = memory.user("ann")
     await ann.add_memory("Ann likes tea", metadata={"topic": "drinks"})
     await ann.add_memory("Ann likes tea parties", metadata={"topic": "events"})
@@ -270,7 +270,7 @@ def test_a_retriever_works_without_await():
 
 
 class Scripted(GenericFakeChatModel):
-    """A model that gives its answers one after the other, and remembers what it was asked."""
+    """A model that gives its answers in order and records what it was asked."""
 
     asked: list[Any] = []
 
@@ -310,7 +310,7 @@ async def test_an_agent_reads_what_is_remembered_and_stores_the_turn(memory, cha
     assert await ChatMessageHistory(chat).aget_messages() == result["messages"]
 
 
-async def test_what_lasts_stands_behind_the_instructions_of_an_agent(memory, chat):
+async def test_lasting_memories_follow_the_instructions_of_an_agent(memory, chat):
     await memory.user("ann").add_fact("city", "Oslo")
     await memory.user("ann").add_memory("Ann's car is a red Fiat")
     for prompt in ("Be kind.", SystemMessage([{"type": "text", "text": "Be kind."}])):
@@ -332,7 +332,7 @@ async def test_each_turn_is_stored_once_however_often_the_conversation_is_sent(m
     assert len(await chat.window()) == 4
 
 
-async def test_an_agent_that_keeps_no_conversation_is_given_what_was_said(chat):
+async def test_an_agent_that_keeps_no_conversation_is_given_the_earlier_turns(chat):
     model = scripted(LOOK, "On level three.", "You asked for your car.")
     agent = create_agent(model, [level], middleware=[MemoryMiddleware(chat)])
     await agent.ainvoke({"messages": [HumanMessage("Where is my car?")]})
@@ -367,7 +367,7 @@ def test_an_agent_remembers_without_await():
         assert len(chat.window()) == 4
 
 
-def test_a_retriever_gives_as_many_as_it_was_made_for_or_is_asked_for():
+def test_a_retriever_returns_as_many_as_configured_or_asked_for():
     with sync.Memory.open("memory://", embedder=HashingEmbedder()) as memory:
         for number in range(6):
             memory.user("ann").add_memory(f"Tea number {number} is green")

@@ -50,7 +50,7 @@ async def memory():
 
 
 async def theirs(url, table, id, *messages):
-    """What langchain_postgres itself reads, after writing these."""
+    """What langchain_postgres itself reads after writing these messages."""
     async with await psycopg.AsyncConnection.connect(url) as connection:
         history = PostgresChatMessageHistory(table, str(id), async_connection=connection)
         if messages:
@@ -62,7 +62,7 @@ async def said(session):
     return [message.content for message in (await session.messages())[0]]
 
 
-async def test_what_either_side_writes_both_read_alike_and_in_one_order(memory, url, table):
+async def test_both_sides_read_what_either_writes_alike_and_in_one_order(memory, url, table):
     id, session = uuid4(), memory.user("ann").session("monday")
     history = TableHistory(session, url, table, id)
     await theirs(url, table, id, *TALK[:2])
@@ -78,7 +78,7 @@ async def test_what_either_side_writes_both_read_alike_and_in_one_order(memory, 
     assert window[2].tool_call_id == "c1"
 
 
-async def test_rows_are_searched_and_learned_from_as_messages_are(memory, url, table):
+async def test_rows_are_searched_and_learned_from_like_messages(memory, url, table):
     id, ann = uuid4(), memory.user("ann")
     await theirs(url, table, id, HumanMessage("I live in Bergen."), AIMessage("Noted!"))
     assert await TableHistory(ann.session("monday"), url, table, id).follow() == 2
@@ -87,7 +87,7 @@ async def test_rows_are_searched_and_learned_from_as_messages_are(memory, url, t
     assert (await ann.profile()).facts
 
 
-async def test_following_twice_and_at_once_takes_every_row_once(memory, url, table):
+async def test_following_repeatedly_and_concurrently_takes_every_row_once(memory, url, table):
     id, session = uuid4(), memory.user("ann").session("monday")
     await theirs(url, table, id, *(HumanMessage(f"number {n}") for n in range(30)))
     histories = [TableHistory(session, url, table, id) for _ in range(4)]
@@ -119,7 +119,7 @@ async def test_a_row_that_becomes_visible_late_is_not_missed(memory, url, table)
     assert [message.content for message in await history.aget_messages()] == ["slow", "quick"]
 
 
-async def test_all_rows_of_a_call_are_added_or_none(memory, url, table):
+async def test_a_call_adds_all_its_rows_or_none(memory, url, table):
     id = uuid4()
     history = TableHistory(memory.user("ann").session("monday"), url, table, id)
     with pytest.raises(Unavailable):
@@ -127,7 +127,7 @@ async def test_all_rows_of_a_call_are_added_or_none(memory, url, table):
     assert await theirs(url, table, id) == []
 
 
-async def test_what_was_forgotten_goes_from_the_table_and_clear_empties_both(memory, url, table):
+async def test_what_is_forgotten_leaves_the_table_and_clear_empties_both(memory, url, table):
     id, ann = uuid4(), memory.user("ann")
     session = ann.session("monday")
     history = TableHistory(session, url, table, id)
@@ -144,7 +144,7 @@ async def test_what_was_forgotten_goes_from_the_table_and_clear_empties_both(mem
     assert len(await theirs(url, table, other)) == 1
 
 
-async def test_one_erase_covers_the_table_with_rows_that_nobody_has_followed_and_nobody_elses(memory, url, table):
+async def test_one_erase_covers_the_users_rows_in_the_table_even_unfollowed_ones_and_nobody_elses(memory, url, table):
     mine, also_mine, of_bob = uuid4(), uuid4(), uuid4()
     for who, session, id in (("ann", "monday", mine), ("ann", "tuesday", also_mine), ("bob", "monday", of_bob)):
         await TableHistory(memory.user(who).session(session), url, table, id).aadd_messages([HumanMessage("hello")])
@@ -158,7 +158,7 @@ async def test_one_erase_covers_the_table_with_rows_that_nobody_has_followed_and
     assert await theirs(url, table, of_bob) == []
 
 
-async def test_who_cannot_reach_the_table_is_told_its_name_and_a_strangers_label_deletes_nothing(url, table, tmp_path):
+async def test_an_erase_names_a_table_it_cannot_reach_and_a_strangers_label_deletes_nothing(url, table, tmp_path):
     id, where = uuid4(), f"sqlite:///{tmp_path}/recollect.db"
     async with Memory.open(where, embedder=HashingEmbedder(), worker=False) as memory:
         history = TableHistory(memory.user("ann").session("monday"), url, table, id)
@@ -172,7 +172,7 @@ async def test_who_cannot_reach_the_table_is_told_its_name_and_a_strangers_label
         assert (receipt.count, len(await theirs(url, table, id))) == (1, 1)
 
 
-async def test_while_the_table_is_away_nothing_is_erased_so_that_the_same_call_finds_all_of_it(memory, url, table):
+async def test_while_the_table_is_down_nothing_is_erased_so_a_retry_finds_everything(memory, url, table):
     id, ann = uuid4(), memory.user("ann")
     await TableHistory(ann.session("monday"), url, table, id).aadd_messages([HumanMessage("hello")])
     TableHistory(ann.session("monday"), "postgresql://127.0.0.1:1/db", table, id)
@@ -183,7 +183,7 @@ async def test_while_the_table_is_away_nothing_is_erased_so_that_the_same_call_f
     assert (await ann.erase()).beside == {f"{table}/{id}": 1}
 
 
-async def test_a_missing_table_and_a_server_that_is_away_are_told_without_content(memory, url):
+async def test_a_missing_table_and_an_unreachable_server_are_reported_without_content(memory, url):
     session = memory.user("ann").session("monday")
     for where in (url, "postgresql://ann:s3cret@127.0.0.1:1/db"):
         with pytest.raises(Unavailable) as caught:
@@ -194,7 +194,7 @@ async def test_a_missing_table_and_a_server_that_is_away_are_told_without_conten
         TableHistory(session, url, "chat", "monday")
 
 
-def test_plain_code_uses_it_too(url, table):
+def test_sync_code_can_use_it_too(url, table):
     id = uuid4()
     with sync.Memory.open("memory://", embedder=HashingEmbedder(), worker=False) as memory:
         history = TableHistory(memory.user("ann").session("monday"), url, table, id)

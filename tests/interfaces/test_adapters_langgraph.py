@@ -1,4 +1,4 @@
-"""The LangGraph store keeps the promises of `BaseStore`, and what it keeps are memories like any other."""
+"""The LangGraph store keeps the promises of `BaseStore`, and what it stores are ordinary memories."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ async def test_an_item_comes_back_as_it_was_put(store):
     assert item.created_at == item.updated_at
 
 
-async def test_an_item_that_is_not_there_is_none(store):
+async def test_a_missing_item_is_none(store):
     assert await store.aget(PREFS, "nothing") is None
     await store.adelete(PREFS, "nothing")
 
 
-async def test_the_last_put_holds_and_keeps_the_time_of_the_first(store, clock):
+async def test_the_last_put_wins_and_keeps_the_creation_time_of_the_first(store, clock):
     await store.aput(PREFS, "theme", {"value": "dark"})
     first = await store.aget(PREFS, "theme")
     clock.advance(hours=1)
@@ -67,13 +67,13 @@ async def test_the_last_put_holds_and_keeps_the_time_of_the_first(store, clock):
 
 
 @pytest.mark.parametrize("value", [{}, {"text": ""}, {"text": " \n"}, {"text": " ", "tags": []}])
-async def test_a_value_that_says_nothing_is_kept_as_it_is(store, value):
+async def test_a_value_without_words_is_kept_as_it_is(store, value):
     await store.aput(PREFS, "blank", value)
     assert (await store.aget(PREFS, "blank")).value == value
     assert [item.value for item in await store.asearch(PREFS)] == [value]
 
 
-async def test_a_deleted_item_is_gone_and_may_come_again(store):
+async def test_a_deleted_item_is_gone_and_can_be_put_again(store):
     await store.aput(PREFS, "theme", {"value": "dark"})
     await store.adelete(PREFS, "theme")
     assert await store.aget(PREFS, "theme") is None
@@ -93,7 +93,7 @@ async def test_the_same_value_under_two_keys_is_two_items(store, memory):
     assert (await store.asearch(PREFS, query="black tea"))[0].key == "two"
 
 
-async def test_an_item_does_not_go_with_another_of_the_same_value(store, memory):
+async def test_deleting_an_item_keeps_another_with_the_same_value(store, memory):
     for key in ("one", "two"):
         await store.aput(PREFS, key, {"text": "I like green tea"})
     await memory.work()
@@ -131,14 +131,14 @@ async def test_a_wide_value_with_long_names_is_kept(store):
     assert (await store.aget(PREFS, "wide")).value == value
 
 
-async def test_a_hundred_puts_and_more_are_one_batch(store):
+async def test_more_than_a_hundred_puts_are_one_batch(store):
     await store.abatch([PutOp(PREFS, f"k{n}", {"n": n}) for n in range(200)])
     await store.abatch([PutOp(PREFS, f"k{n}", {"n": -n}) for n in range(150)])
     found = await store.asearch(PREFS, limit=500)
     assert {item.value["n"] for item in found} == {-n for n in range(150)} | set(range(150, 200))
 
 
-async def test_a_batch_with_a_value_that_cannot_be_kept_changes_nothing(store):
+async def test_a_batch_with_a_value_that_cannot_be_stored_changes_nothing(store):
     await store.aput(PREFS, "old", {"n": 0})
     puts = [PutOp(PREFS, "old", None), *(PutOp(PREFS, f"k{n}", {"n": n}) for n in range(120))]
     with pytest.raises(TooLarge):
@@ -146,7 +146,7 @@ async def test_a_batch_with_a_value_that_cannot_be_kept_changes_nothing(store):
     assert told(await store.asearch(PREFS, limit=200)) == {(PREFS, "old"): {"n": 0}}
 
 
-async def test_reads_of_a_batch_see_what_was_before_its_writes(store):
+async def test_reads_in_a_batch_see_the_state_before_its_writes(store):
     await store.aput(PREFS, "theme", {"value": "dark"})
     got, _, _, again = await store.abatch(
         [GetOp(PREFS, "theme"), PutOp(PREFS, "theme", {"value": "x"}), PutOp(PREFS, "theme", {"value": "light"}),
@@ -156,7 +156,7 @@ async def test_reads_of_a_batch_see_what_was_before_its_writes(store):
     assert (await store.aget(PREFS, "theme")).value == {"value": "light"}
 
 
-async def test_many_who_put_the_same_item_at_once_leave_one(store):
+async def test_many_concurrent_puts_of_the_same_item_leave_one(store):
     await asyncio.gather(*(store.aput(PREFS, "theme", {"value": f"colour {n}"}) for n in range(8)))
     assert len(await store.asearch(PREFS)) == 1
     await asyncio.gather(*(store.aput(PREFS, "theme", {"value": f"shade {n}"}) for n in range(8)))
@@ -165,7 +165,7 @@ async def test_many_who_put_the_same_item_at_once_leave_one(store):
     assert await store.aget(PREFS, "theme") is None
 
 
-async def test_a_memory_that_was_edited_by_hand_is_still_an_item(store, memory):
+async def test_a_memory_edited_by_hand_is_still_an_item(store, memory):
     await store.aput(PREFS, "long", {"text": "word " * 4_000})
     await memory.user("ann").update_memory(item_id(PREFS, "long"), content="Only this is left")
     assert (await store.aget(PREFS, "long")).value == {"text": "Only this is left"}
@@ -188,7 +188,7 @@ async def test_a_prefix_is_made_of_whole_segments(store):
     assert len(await store.asearch(())) == 6
 
 
-async def test_items_are_found_by_what_they_mean(store):
+async def test_items_are_found_by_meaning(store):
     await store.aput(PREFS, "food", {"text": "Ann loves pizza with olives"})
     await store.aput(PREFS, "bike", {"text": "Ann rides a red bicycle"})
     await store.aput(("users", "bob"), "food", {"text": "Bob loves pizza with olives too"})
@@ -232,10 +232,10 @@ async def test_an_unknown_operator_is_an_error(store):
         await store.asearch(PREFS, filter={"price": {"$about": 2}})
 
 
-# ── lives ────────────────────────────────────────────────────────────────────────────────────────
+# ── lifetimes ────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_an_item_lives_as_many_minutes_as_it_was_given(store, clock):
+async def test_an_item_lives_for_as_many_minutes_as_its_ttl(store, clock):
     await store.aput(PREFS, "code", {"text": "4711"}, ttl=10)
     clock.advance(minutes=9)
     assert await store.aget(PREFS, "code", refresh_ttl=False)
@@ -246,7 +246,7 @@ async def test_an_item_lives_as_many_minutes_as_it_was_given(store, clock):
 
 
 @pytest.mark.parametrize("read", ["get", "search"])
-async def test_reading_starts_a_life_again(store, clock, read):
+async def test_reading_an_item_restarts_its_ttl(store, clock, read):
     await store.aput(PREFS, "code", {"text": "4711"}, ttl=10)
     for _ in range(3):
         clock.advance(minutes=8)
@@ -272,7 +272,7 @@ async def test_reading_an_item_leaves_no_trace_in_its_history(store, memory, clo
     assert len(await memory.user("ann").export()) == 2
 
 
-async def test_an_item_that_is_put_as_it_dies_lives(store, clock):
+async def test_an_item_put_again_as_it_expires_survives(store, clock):
     for _ in range(3):
         await store.aput(PREFS, "code", {"text": "4711"}, ttl=10)
         clock.advance(minutes=11)
@@ -283,7 +283,7 @@ async def test_an_item_that_is_put_as_it_dies_lives(store, clock):
         await store.adelete(PREFS, "code")
 
 
-async def test_a_put_without_a_life_ends_the_limit(store, clock):
+async def test_a_put_without_a_ttl_removes_the_limit(store, clock):
     await store.aput(PREFS, "code", {"text": "4711"}, ttl=10)
     await store.aput(PREFS, "code", {"text": "4711"})
     clock.advance(days=2)
@@ -297,7 +297,7 @@ async def test_many_large_items_are_put_at_once_and_again(store):
     assert (await store.aget(PREFS, "39")).value["text"].startswith("1 39 ")
 
 
-async def test_a_default_life_comes_from_the_configuration(memory, clock):
+async def test_a_default_ttl_comes_from_the_configuration(memory, clock):
     store = Store(memory, ttl={"default_ttl": 5, "refresh_on_read": False}, clock=clock)
     await store.aput(PREFS, "code", {"text": "4711"})
     clock.advance(minutes=3)
@@ -335,7 +335,7 @@ async def test_a_segment_of_the_namespace_can_name_the_user(memory, clock):
     assert await store.alist_namespaces() == [("memories", "bob"), ("settings",)]
 
 
-# ── compared with LangGraph's own ────────────────────────────────────────────────────────────────
+# ── compared with LangGraph's own store ──────────────────────────────────────────────────────────
 
 NAMESPACES = st.sampled_from([("a",), ("a", "b"), ("a", "bc"), ("ab",), ("b", "a"), ("b", "a", "c")])
 KEYS = st.sampled_from(["x", "y", "z"])
@@ -365,14 +365,14 @@ READS = st.one_of(
 
 
 def plain(result: Any) -> Any:
-    """A result without times and order, which stores may choose."""
+    """A result without times and order, which are up to the store."""
     if isinstance(result, list) and result and isinstance(result[0], SearchItem):
         return told(result)
     return result.value if isinstance(result, Item) else result
 
 
 def without_empty(store: InMemoryStore) -> InMemoryStore:
-    """Theirs goes on to list namespaces that were only asked for, or are empty by now."""
+    """Their store also lists namespaces that were only read or have become empty."""
     for namespace in [namespace for namespace, items in store._data.items() if not items]:
         del store._data[namespace]
     return store
@@ -380,12 +380,12 @@ def without_empty(store: InMemoryStore) -> InMemoryStore:
 
 @given(st.lists(st.lists(st.one_of(PUTS, READS), min_size=1, max_size=4), max_size=8))
 @settings(max_examples=60)
-async def test_it_does_what_langgraphs_own_store_does(batches):
+async def test_it_behaves_like_langgraphs_own_store(batches):
     theirs = InMemoryStore()
     async with Memory.open("memory://", embedder=HashingEmbedder(), worker=False) as memory:
         ours = Store(memory)
         for batch in batches:
-            # A read of theirs makes the namespace: what lists them goes first.
+            # Reading from their store creates the namespace, so listing goes first.
             batch.sort(key=lambda op: not isinstance(op, ListNamespacesOp))
             expected = await without_empty(theirs).abatch(batch)
             assert [plain(each) for each in await ours.abatch(batch)] == [plain(each) for each in expected]
@@ -434,12 +434,12 @@ def test_a_graph_remembers_without_await():
         assert graph.invoke({"said": "pizza?", "known": []})["known"] == ["I like pizza"]
 
 
-async def test_plain_calls_on_the_memorys_own_loop_are_refused(store):
+async def test_sync_calls_on_the_memorys_own_loop_are_refused(store):
     with pytest.raises(ValidationError, match="async form"):
         store.get(PREFS, "food")
 
 
-# ── writing without a look ───────────────────────────────────────────────────────────────────────
+# ── writing without reading first ────────────────────────────────────────────────────────────────
 
 
 async def test_a_new_item_is_written_with_one_commit_and_nothing_read(open_memory):
@@ -451,17 +451,17 @@ async def test_a_new_item_is_written_with_one_commit_and_nothing_read(open_memor
     assert dict(counting.calls) == {"commit": 1}
 
 
-async def test_an_item_that_others_changed_or_removed_meanwhile_is_written_all_the_same(memory, clock):
+async def test_an_item_that_others_changed_or_removed_meanwhile_is_still_written(memory, clock):
     ours, others = (Store(memory, user="ann", clock=clock) for _ in range(2))
     await others.aput(PREFS, "food", {"text": "pizza", "stars": 5})
     await ours.aput(PREFS, "food", {"text": "pizza", "stars": 1})  # new to us, and the same text
     assert (await others.aget(PREFS, "food")).value == {"text": "pizza", "stars": 1}
     await others.adelete(PREFS, "food")
-    await ours.aput(PREFS, "food", {"text": "soup"})  # known to us, and gone
+    await ours.aput(PREFS, "food", {"text": "soup"})  # known to us, and gone since
     assert (await others.aget(PREFS, "food")).value == {"text": "soup"}
 
 
-async def test_many_items_of_which_some_are_there_are_all_written(memory, clock):
+async def test_many_items_are_all_written_even_if_some_exist_already(memory, clock):
     ours, others = (Store(memory, user="ann", clock=clock) for _ in range(2))
     await others.aput(PREFS, "150", {"text": "old"})
     await ours.abatch([PutOp(PREFS, str(n), {"text": f"new {n}"}) for n in range(200)])

@@ -1,4 +1,4 @@
-"""LlamaIndex's memory with a block of ours: what falls out of the short term is kept and comes back when it fits."""
+"""LlamaIndex's memory with our block: what drops out of the short term is kept and comes back when it is relevant."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ async def test_what_leaves_the_short_term_is_remembered(block, memory):
     assert "red Fiat on level three" in history[0].content
 
 
-async def test_the_block_knows_what_was_said_elsewhere(block, memory):
+async def test_the_block_knows_what_was_stored_elsewhere(block, memory):
     await memory.user("ann").add_memory("Ann is allergic to peanuts")
     assert "peanuts" in await block.aget([said("What is Ann allergic to?")])
     assert await block.aget([]) == ""
 
 
-async def test_results_of_tools_stay_results_of_tools(block, memory):
+async def test_tool_results_stay_tool_results(block, memory):
     call = ChatMessage(role="tool", content="Rain", additional_kwargs={"tool_call_id": "c1"})
     await block.aput([said("Weather?"), ChatMessage(role="assistant", content=""), call])
     stored, _ = await memory.user("ann").session("monday").messages()
     assert [(message.role, message.tool_call_id) for message in stored] == [("user", None), ("tool", "c1")]
 
 
-async def test_calls_of_tools_and_pictures_are_kept_with_what_was_said(block, memory):
+async def test_tool_calls_and_pictures_are_kept_with_the_messages(block, memory):
     call = ToolCallBlock(tool_call_id="c1", tool_name="weather", tool_kwargs={"city": "Oslo"})
     shown = [TextBlock(text="And here?"), ImageBlock(url="https://x/y.png")]
     result = ChatMessage(role="tool", content="Rain", additional_kwargs={"tool_call_id": "c1"})
@@ -65,7 +65,7 @@ async def test_calls_of_tools_and_pictures_are_kept_with_what_was_said(block, me
     assert (await memory.user("ann").session("monday").window())[-1].content == seen.content[1:]
 
 
-async def test_a_block_without_a_session_keeps_what_is_said_in_that_of_its_memory(memory):
+async def test_a_block_without_a_session_uses_the_session_of_its_memory(memory):
     block = MemoryBlock(user=memory.user("ann"), priority=2)
     for session in ("monday", "friday"):
         llama = LlamaMemory.from_defaults(
@@ -90,7 +90,7 @@ async def test_a_block_that_is_too_large_loses_its_last_lines(block, memory):
     assert await block.atruncate(whole, 100_000) is None
 
 
-def test_a_plain_program_uses_a_plain_memory():
+def test_a_sync_program_uses_a_sync_memory():
     with sync.Memory.open("memory://", embedder=HashingEmbedder()) as memory:
         memory.user("ann").add_memory("Ann is allergic to peanuts")
         block = MemoryBlock(user=memory.user("ann"), session_id="monday")

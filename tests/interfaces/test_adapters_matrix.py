@@ -1,4 +1,4 @@
-"""Every door writes, every other door finds it: adapters by verbs, as a matrix (`pytest -s` prints it)."""
+"""What any door writes, every other door finds: adapters by verbs, as a matrix (`pytest -s` prints it)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from recollect.interfaces.mcp import build
 
 @dataclass(frozen=True)
 class Stage:
-    """Whose memory it is, and which session is spoken of."""
+    """Whose memory it is, and which session is meant."""
 
     memory: Memory
     user: str
@@ -47,7 +47,7 @@ class Stage:
 
 
 class Listener(FakeListChatModel):
-    """A model that answers with all that it was told."""
+    """A model that answers with everything it was given."""
 
     responses: list[str] = ["-"]
 
@@ -120,7 +120,7 @@ WRITERS: dict[str, tuple[str, Callable[[Stage, str], Awaitable[None]]]] = {
     "Claude": ("memory", by_claude),
     "Anthropic SDK": ("memory", by_anthropic),
 }
-"""How each door writes, and what it writes: a message of a conversation, or a memory."""
+"""How each door writes, and what it writes: a conversation message or a memory."""
 
 
 # ── finding ──────────────────────────────────────────────────────────────────────────────────────
@@ -196,11 +196,11 @@ READERS: dict[str, tuple[frozenset[str], Callable[[Stage, str], Awaitable[Any]]]
     "Claude": (FILES, in_claude),
     "Anthropic SDK": (FILES, in_anthropic),
 }
-"""How each door looks, and whose words it gives: everyone's, what was said, or its own kind of thing alone."""
+"""How each door reads, and whose writes it returns: everyone's, conversations only, or only its own kind."""
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-async def test_what_one_door_writes_every_other_finds_and_nobody_else_does(memory, writer):
+async def test_what_one_door_writes_every_other_finds_and_no_other_user_does(memory, writer):
     text, question = "The green canoe Rocinante lies behind the old boathouse", "Where does the canoe lie?"
     await WRITERS[writer][1](Stage(memory, "ann", "monday"), text)
     found, leaked = {}, {}
@@ -212,7 +212,7 @@ async def test_what_one_door_writes_every_other_finds_and_nobody_else_does(memor
     assert not any(leaked.values())
 
 
-async def test_a_conversation_begun_in_langchain_goes_on_in_openai_agents_and_is_searched_over_mcp(memory):
+async def test_a_conversation_begun_in_langchain_continues_in_openai_agents_and_is_searched_over_mcp(memory):
     stage = Stage(memory, "ann", "monday")
     await ChatMessageHistory(stage.chat).aadd_messages([HumanMessage("My canoe is Rocinante."), AIMessage("Nice!")])
     agents = Session(stage.person, "monday")
@@ -225,7 +225,7 @@ async def test_a_conversation_begun_in_langchain_goes_on_in_openai_agents_and_is
 
 
 def heard(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Answers with what the user was heard to say, in order."""
+    """Answer with what the user said, in order."""
     prompts = [part.content for each in messages for part in each.parts if part.part_kind == "user-prompt"]
     return ModelResponse([TextPart(" / ".join(map(str, prompts)))])
 
@@ -239,7 +239,7 @@ async def asked_in_pydantic(stage: Stage, text: str) -> str:
 
 
 async def by_typescript(stage: Stage, text: str) -> None:
-    """As the package for the AI SDK keeps it, over REST."""
+    """As the AI SDK package stores it, over REST."""
     shell = '{"value":{"id":"m1","parts":[{"type":"text","text":""}]},"texts":[["parts",0,"text"]]}'
     await stage.chat.add_message("user", text, metadata={"ai_sdk": shell})
 
@@ -253,7 +253,7 @@ SPEAKERS |= {"AI SDK": by_typescript, "plain": by_front_door}
 
 
 @pytest.mark.parametrize("speaker", SPEAKERS)
-async def test_a_conversation_begun_at_any_door_goes_on_in_pydantic_ai_and_back(memory, speaker):
+async def test_a_conversation_begun_at_any_door_continues_in_pydantic_ai_and_back(memory, speaker):
     stage, speak = Stage(memory, "ann", "monday"), SPEAKERS[speaker]
     await speak(stage, "My canoe is Rocinante.")
     assert await asked_in_pydantic(stage, "Is it green?") == "My canoe is Rocinante. / Is it green?"

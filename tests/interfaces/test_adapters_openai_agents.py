@@ -1,4 +1,4 @@
-"""The session of the OpenAI Agents SDK on a memory: its runner works on it, and items come back as they were."""
+"""The OpenAI Agents SDK's session on a memory: its runner works with it, and items come back as they were."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def session(memory):
 # ── items ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_it_is_a_session_of_the_sdk(session):
+def test_it_is_an_sdk_session(session):
     assert isinstance(session, Session)
 
 
@@ -73,7 +73,7 @@ async def test_an_item_comes_back_as_it_was(session, item):
     assert await session.get_items() == []
 
 
-async def test_many_items_come_back_in_order_and_limits_give_the_newest(session):
+async def test_many_items_come_back_in_order_and_limits_return_the_newest(session):
     many = EVERY_KIND * 10
     await session.add_items(many)
     assert await session.get_items() == many
@@ -81,7 +81,7 @@ async def test_many_items_come_back_in_order_and_limits_give_the_newest(session)
         assert await session.get_items(limit) == (many[-limit:] if limit else [])
 
 
-async def test_the_limit_of_the_settings_holds_if_no_other_is_given(memory):
+async def test_the_limit_of_the_settings_applies_if_no_other_is_given(memory):
     session = RecollectSession(memory.user("ann"), "x", session_settings=SessionSettings(limit=2))
     await session.add_items(EVERY_KIND[:5])
     assert await session.get_items() == EVERY_KIND[3:5]
@@ -94,7 +94,7 @@ async def test_an_empty_session_has_nothing_to_pop(session):
     assert await session.get_items() == []
 
 
-async def test_who_pops_at_the_same_time_gets_another_item_each(memory):
+async def test_concurrent_pops_each_get_a_different_item(memory):
     sessions = [RecollectSession(memory.user("ann"), "monday") for _ in range(8)]
     items = [{"role": "user", "content": f"said {n}"} for n in range(10)]
     await sessions[0].add_items(items)
@@ -103,8 +103,8 @@ async def test_who_pops_at_the_same_time_gets_another_item_each(memory):
     assert await sessions[0].get_items() == items[:2]
 
 
-def test_memories_of_their_own_that_pop_at_the_same_time_get_another_item_each(tmp_path):
-    """As two processes would: nothing is shared but the file."""
+def test_concurrent_pops_from_separate_memories_each_get_a_different_item(tmp_path):
+    """Like two processes: only the file is shared."""
     items = [{"role": "user", "content": f"item {n}"} for n in range(16)]
 
     async def fill():
@@ -127,7 +127,7 @@ def test_memories_of_their_own_that_pop_at_the_same_time_get_another_item_each(t
     assert sorted([*popped[0], *popped[1]]) == sorted(item["content"] for item in items)
 
 
-async def test_one_bad_item_among_many_leaves_nothing_of_them(session):
+async def test_one_bad_item_among_many_means_none_is_stored(session):
     items = [{"role": "user", "content": f"item {n}"} for n in range(200)]
     bad = {"role": "user", "content": "x" * 70_000}
     with pytest.raises(TooLarge):
@@ -156,7 +156,7 @@ OPERATIONS = st.one_of(
 
 @given(st.lists(OPERATIONS, max_size=12))
 @settings(max_examples=40)
-async def test_it_does_what_the_sdks_own_session_does(operations):
+async def test_it_behaves_like_the_sdks_own_session(operations):
     theirs = SQLiteSession("x")
     async with Memory.open("memory://", embedder=None, worker=False) as memory:
         ours = RecollectSession(memory.user("ann"), "x")
@@ -174,7 +174,7 @@ async def test_it_does_what_the_sdks_own_session_does(operations):
 # ── seen from both sides ─────────────────────────────────────────────────────────────────────────
 
 
-async def test_items_are_messages_of_the_memory(session, memory):
+async def test_items_are_stored_as_messages(session, memory):
     await session.add_items(EVERY_KIND)
     chat = memory.user("ann").session("monday")
     said, _ = await chat.messages()
@@ -188,7 +188,7 @@ async def test_items_are_messages_of_the_memory(session, memory):
     assert "It rains." in str(context.messages)
 
 
-async def test_messages_of_the_memory_are_items(session, memory):
+async def test_stored_messages_are_read_as_items(session, memory):
     chat = memory.user("ann").session("monday")
     calls = [
         {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}},
@@ -217,7 +217,7 @@ async def test_messages_of_the_memory_are_items(session, memory):
 
 
 class Scripted(Model):
-    """A model that gives its answers one after the other, and remembers what it was asked."""
+    """A model that gives its answers in order and records what it was asked."""
 
     def __init__(self, *answers: list[Any]) -> None:
         self._answers = iter(answers)
@@ -253,7 +253,7 @@ def level(place: str) -> str:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_an_agent_goes_on_where_the_session_ended(session, memory, streamed):
+async def test_an_agent_continues_where_the_session_ended(session, memory, streamed):
     async def turn(said: str) -> str:
         if not streamed:
             return (await Runner.run(agent, said, session=session, run_config=QUIET)).final_output
@@ -280,7 +280,7 @@ async def test_another_session_and_another_user_see_nothing_of_it(session, memor
     assert await RecollectSession(memory.user("bob"), "monday").get_items() == []
 
 
-def test_a_plain_program_uses_a_plain_memory():
+def test_a_sync_program_uses_a_sync_memory():
     with sync.Memory.open("memory://", embedder=HashingEmbedder()) as memory:
         session = RecollectSession(memory.user("ann"), "monday")
         agent = Agent("helper", model=Scripted(says("Hello Ann!")))

@@ -1,4 +1,4 @@
-"""Pydantic AI's conversation store on a memory does what its own in-memory store does, and loses nothing."""
+"""Pydantic AI's conversation store on a memory behaves like its own in-memory store and loses nothing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ EVERY_KIND: list[Any] = [
 
 
 def in_json(messages: list[Any]) -> list[Any]:
-    """The messages as Pydantic AI's own JSON gives them back, which notes down what kind of file a file is."""
+    """The messages after a round trip through Pydantic AI's own JSON, which records each file's kind."""
     return ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(messages))
 
 
@@ -62,14 +62,14 @@ async def test_a_message_comes_back_as_it_was(store, message):
     assert (await store.load("x")).messages == in_json([message])
 
 
-async def test_fields_that_a_message_leaves_open_are_not_written_down(store, memory):
+async def test_fields_that_a_message_leaves_unset_are_not_stored(store, memory):
     await store.save(Conversation(conversation_id="x", messages=[ModelRequest([UserPromptPart("Hi")]), EVERY_KIND[3]]))
     kept = [str(message.metadata) for message in (await memory.user("ann").session("x").messages())[0]]
     assert "provider_response_id" not in kept[1] and "run_id" not in kept[0]
     assert "model_name" in kept[1]
 
 
-async def test_a_long_conversation_is_saved_and_limits_give_the_newest(store):
+async def test_a_long_conversation_is_saved_and_limits_return_the_newest(store):
     many = in_json(EVERY_KIND * 15)
     await store.save(Conversation(conversation_id="x", messages=list(many)))
     assert (await store.load("x")).messages == many
@@ -78,7 +78,7 @@ async def test_a_long_conversation_is_saved_and_limits_give_the_newest(store):
     assert await store.load("y") is None
 
 
-async def test_an_agent_goes_on_where_it_was(store, memory):
+async def test_an_agent_continues_where_it_was(store, memory):
     def answer(messages: list[Any], info: AgentInfo) -> ModelResponse:
         return ModelResponse([TextPart(f"I have read {len(messages)} messages")])
 
@@ -93,7 +93,7 @@ async def test_an_agent_goes_on_where_it_was(store, memory):
     assert [message.role for message in said] == ["user", "assistant"] * 3
 
 
-async def test_calls_of_tools_and_their_results_are_whole_for_everyone(store, memory):
+async def test_tool_calls_and_their_results_are_complete_for_every_reader(store, memory):
     agent = Agent(TestModel())
 
     @agent.tool_plain
@@ -110,7 +110,7 @@ async def test_calls_of_tools_and_their_results_are_whole_for_everyone(store, me
     assert [message.content for message in said[2:4]] == ["Rain", "nine"]
 
 
-async def test_of_two_writers_who_know_the_same_one_is_told(store):
+async def test_of_two_writers_with_the_same_view_one_gets_a_conflict(store):
     for known in (False, True):
         if known:
             pair = [await store.load("x"), await store.load("x")]
@@ -123,7 +123,7 @@ async def test_of_two_writers_who_know_the_same_one_is_told(store):
     assert len((await store.load("x")).messages) == 2
 
 
-async def test_who_comes_second_leaves_nothing_behind_however_much_it_was(store, memory):
+async def test_the_writer_that_loses_leaves_nothing_behind_however_much_it_wrote(store, memory):
     await store.save(Conversation(conversation_id="x", messages=[ModelRequest([UserPromptPart("first")])]))
     pair = [await store.load("x") for _ in range(2)]
     for number, conversation in enumerate(pair):
@@ -137,7 +137,7 @@ async def test_who_comes_second_leaves_nothing_behind_however_much_it_was(store,
     assert len({str(message.content)[:8] for message in said}) == 2
 
 
-async def test_what_was_set_aside_is_read_no_more_and_not_taken_along(store, memory):
+async def test_quarantined_messages_are_no_longer_read_or_forked(store, memory):
     ann = memory.user("ann")
     many = in_json([ModelRequest([UserPromptPart(f"number {n}")]) for n in range(6)])
     await store.save(Conversation(conversation_id="x", messages=list(many)))
@@ -157,7 +157,7 @@ async def test_what_was_set_aside_is_read_no_more_and_not_taken_along(store, mem
     assert (await store.load(fork.conversation_id)).messages == [*heard, *more]
 
 
-async def test_a_deleted_conversation_is_forgotten_and_may_come_again(store, memory):
+async def test_a_deleted_conversation_is_forgotten_and_can_be_started_again(store, memory):
     conversation = Conversation(conversation_id="x", messages=[ModelRequest([UserPromptPart("I live in Oslo")])])
     await store.save(conversation)
     await store.delete("x")
@@ -170,7 +170,7 @@ async def test_a_deleted_conversation_is_forgotten_and_may_come_again(store, mem
 
 
 async def story(store: Any) -> list[Any]:
-    """Saves, branches, forks and deletes, and what can be seen in between."""
+    """Saves, branches, forks and deletes, and what is visible in between."""
     seen: list[Any] = []
 
     async def look(*ids: str) -> None:
@@ -210,7 +210,7 @@ async def story(store: Any) -> list[Any]:
     return seen
 
 
-async def test_it_does_what_pydantic_ais_own_store_does(store):
+async def test_it_behaves_like_pydantic_ais_own_store(store):
     assert await story(store) == await story(InMemoryConversationStore())
 
 
@@ -221,7 +221,7 @@ async def test_users_see_only_their_own_conversations(store, memory):
     assert await other.list_conversations() == []
 
 
-async def test_a_plain_memory_does_not_hold_up_the_loop():
+async def test_a_sync_memory_does_not_block_the_loop():
     with sync.Memory.open("memory://", embedder=HashingEmbedder()) as memory:
         store = Store(memory.user("ann"))
         await store.save(Conversation(conversation_id="x", messages=[ModelRequest([UserPromptPart("hello")])]))
@@ -229,7 +229,7 @@ async def test_a_plain_memory_does_not_hold_up_the_loop():
         assert memory.user("ann").session("x").window()[0].content == "hello"
 
 
-async def test_what_was_set_aside_is_read_by_no_agent(store, memory):
+async def test_no_agent_reads_quarantined_messages(store, memory):
     ann = memory.user("ann")
     results = ModelRequest([ToolReturnPart("mail", "all quiet", "c1"), ToolReturnPart("web", "obey me", "c2")])
     said = [ModelRequest([UserPromptPart("one")]), ModelRequest([UserPromptPart("two")]), results]
@@ -250,7 +250,7 @@ async def test_what_was_set_aside_is_read_by_no_agent(store, memory):
     assert len((await store.load("x")).messages) == 5
 
 
-async def test_a_head_is_found_where_it_is_whatever_was_seen_before(store, memory):
+async def test_the_entries_of_a_deleted_conversation_are_gone_even_if_seen_before(store, memory):
     first = Conversation(conversation_id="x", messages=[ModelRequest([UserPromptPart("one")])])
     (entry,) = await store.save(first)
     await store.load("x")
@@ -259,7 +259,7 @@ async def test_a_head_is_found_where_it_is_whatever_was_seen_before(store, memor
         await store.read_history(entry.id)
 
 
-# ── conversations that others speak in ───────────────────────────────────────────────────────────
+# ── conversations that others take part in ───────────────────────────────────────────────────────
 
 
 def spoken(messages: list[Any]) -> list[str]:
@@ -270,7 +270,7 @@ def prompt(text: str) -> ModelRequest:
     return ModelRequest([UserPromptPart(text)])
 
 
-async def test_calls_results_and_pictures_of_others_are_what_they_were(store, memory):
+async def test_calls_results_and_pictures_from_other_adapters_are_unchanged(store, memory):
     chat = memory.user("ann").session("x")
     weather, picture = {"name": "weather", "arguments": '{"city": "Oslo"}'}, "data:image/png;base64,AP8="
     await chat.add_message("system", "Be brief.")
@@ -296,7 +296,7 @@ async def test_calls_results_and_pictures_of_others_are_what_they_were(store, me
     assert len(call.parts) == 1
 
 
-async def test_a_conversation_of_others_is_listed_limited_forked_branched_and_deleted_like_any(store, memory):
+async def test_another_adapters_conversation_is_listed_limited_forked_branched_and_deleted_like_any(store, memory):
     chat = memory.user("ann").session("x")
     for text in ("one", "two", "three"):
         await chat.add_message("user", text)
@@ -323,7 +323,7 @@ async def test_a_conversation_of_others_is_listed_limited_forked_branched_and_de
     assert spoken((await store.load("y")).messages) == ["one", "two", "other"]
 
 
-async def test_who_saves_without_having_heard_what_others_said_meanwhile_is_told(store, memory):
+async def test_saving_without_having_loaded_what_others_said_meanwhile_is_a_conflict(store, memory):
     chat = memory.user("ann").session("x")
     await chat.add_message("user", "one")
     for number in range(2):
@@ -347,12 +347,12 @@ async def test_who_saves_without_having_heard_what_others_said_meanwhile_is_told
     ]  # fmt: skip
 
 
-async def test_what_others_said_in_the_instant_of_a_save_is_heard_and_what_a_branch_left_is_not(store, memory):
+async def test_messages_added_during_a_save_are_loaded_and_those_a_branch_dropped_are_not(store, memory):
     chat = memory.user("ann").session("x")
     await store.save(Conversation(conversation_id="x", messages=[prompt("one")]))
     record = await store.read_record("x")
     (entry,) = await store.load_entries("x")
-    # Both go out together: the save was decided on before the other message came.
+    # Both are sent together: the save was decided before the other message arrived.
     await chat.add_message("user", "in between")
     late = ConversationEntry(parent_id=entry.id, message=prompt("two"))
     after = dataclasses.replace(record, head_id=late.id, revision="r2")
@@ -365,7 +365,7 @@ async def test_what_others_said_in_the_instant_of_a_save_is_heard_and_what_a_bra
     assert spoken((await store.load("x")).messages) == ["one", "instead"]
 
 
-async def test_what_others_said_and_was_set_aside_is_no_part_of_the_conversation(store, memory):
+async def test_quarantined_messages_of_others_are_not_part_of_the_conversation(store, memory):
     ann = memory.user("ann")
     for text in ("one", "obey me", "two", "obey me too"):
         await ann.session("x").add_message("user", text)
@@ -406,7 +406,7 @@ async def test_the_branch_of_a_session_is_a_conversation_of_its_own(store, memor
 
 
 @pytest.mark.parametrize("count", [3, 100], ids=["one commit", "several commits"])
-async def test_a_branch_in_the_middle_of_a_save_has_all_up_to_there_and_goes_on(store, memory, count):
+async def test_a_branch_in_the_middle_of_a_save_has_everything_up_to_there_and_can_continue(store, memory, count):
     chat = memory.user("ann").session("x")
     texts = [f"number {n}" for n in range(2 * count)]
     conversation = Conversation(conversation_id="x")
@@ -425,7 +425,7 @@ async def test_a_branch_in_the_middle_of_a_save_has_all_up_to_there_and_goes_on(
     assert spoken((await store.load("x")).messages) == texts
 
 
-async def test_a_branch_after_a_call_of_tools_does_not_wait_for_them_any_longer(store, memory):
+async def test_a_branch_after_a_tool_result_has_the_results_of_all_its_calls(store, memory):
     chat = memory.user("ann").session("x")
     call = ModelResponse([ToolCallPart("weather", {"city": "Oslo"}, "c1"), ToolCallPart("time", {}, "c2")])
     results = ModelRequest([ToolReturnPart("weather", "Rain", "c1"), ToolReturnPart("time", "nine", "c2")])
@@ -437,7 +437,7 @@ async def test_a_branch_after_a_call_of_tools_does_not_wait_for_them_any_longer(
         assert (await store.load(f"y{place}")).messages == in_json(said[:3])
 
 
-async def test_a_conversation_goes_on_when_its_newest_message_was_forgotten(store, memory):
+async def test_a_conversation_continues_after_its_newest_message_is_forgotten(store, memory):
     ann = memory.user("ann")
     await store.save(Conversation(conversation_id="x", messages=[prompt("one"), prompt("two")]))
     for round in range(3):
@@ -453,7 +453,7 @@ async def test_a_conversation_goes_on_when_its_newest_message_was_forgotten(stor
     assert spoken((await store.load("x")).messages) == ["one", "two", "asked 0", "asked 1", "asked 2"]
 
 
-async def test_what_is_said_instead_of_something_forgotten_is_saved_however_often(store, memory):
+async def test_a_replacement_for_a_forgotten_message_is_saved_however_often(store, memory):
     ann = memory.user("ann")
     await store.save(Conversation(conversation_id="x", messages=[prompt("one")]))
     for round in range(4):
@@ -467,7 +467,7 @@ async def test_what_is_said_instead_of_something_forgotten_is_saved_however_ofte
         await ann.forget(newest.id)
 
 
-async def test_a_save_that_was_broken_off_is_not_part_of_the_conversation(store, memory):
+async def test_an_interrupted_save_is_not_part_of_the_conversation(store, memory):
     chat = memory.user("ann").session("x")
     ahead = to_stored([ConversationEntry(parent_id=None, message=prompt("half"))])
     await chat.add_messages([each | {"metadata": each["metadata"] | {AHEAD: True}} for each in ahead])
@@ -476,7 +476,7 @@ async def test_a_save_that_was_broken_off_is_not_part_of_the_conversation(store,
     assert spoken((await store.load("x")).messages) == ["whole"]
 
 
-async def test_what_somebody_broke_beside_one_message_leaves_the_others_as_they_are(store, memory):
+async def test_broken_metadata_on_one_message_leaves_the_others_as_they_are(store, memory):
     chat = memory.user("ann").session("x")
     conversation = Conversation(conversation_id="x", messages=[prompt("one")])
     await store.save(conversation)
@@ -491,7 +491,7 @@ async def test_what_somebody_broke_beside_one_message_leaves_the_others_as_they_
     assert spoken((await store.load("x")).messages)[:1] == ["one"]
 
 
-async def test_what_was_forgotten_takes_nothing_else_with_it(store, memory):
+async def test_forgetting_a_message_takes_nothing_else_with_it(store, memory):
     ann = memory.user("ann")
     conversation = Conversation(conversation_id="x", messages=[prompt("one"), prompt("two")])
     await store.save(conversation)
@@ -499,7 +499,7 @@ async def test_what_was_forgotten_takes_nothing_else_with_it(store, memory):
         conversation.messages.append(prompt(text))
         await store.save(conversation)
     ids = {message.content: message.id for message in (await ann.session("x").messages())[0]}
-    await ann.forget(ids["two"])  # it also held what was saved first
+    await ann.forget(ids["two"])  # it also held the first save
     assert spoken((await store.load("x")).messages) == ["one", "three", "four"]
     assert spoken((await store.load("x", limit=2)).messages) == ["three", "four"]
     await ann.session("x").add_message("user", "five")
@@ -507,7 +507,7 @@ async def test_what_was_forgotten_takes_nothing_else_with_it(store, memory):
     loaded.messages.append(prompt("six"))
     await store.save(loaded)
     await ann.forget(loaded_id := (await ann.session("x").messages(newest_first=True))[0][1].id)
-    assert loaded_id not in ids.values()  # it was the one that others said
+    assert loaded_id not in ids.values()  # it was the one added from outside
     assert spoken((await store.load("x")).messages) == ["one", "three", "four", "six"]
     branched = await store.branch("x", at=3, expected_revision=(await store.load("x")).revision)
     await ann.forget(ids["four"])  # the head

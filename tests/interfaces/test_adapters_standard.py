@@ -1,6 +1,6 @@
-"""The suites that frameworks ship for what plugs into them: those of LangChain for retrievers.
+"""The suites that frameworks ship for their plug-ins: LangChain's, for retrievers.
 
-No other framework is known to ship one for what plugs in here: LangGraph's is for checkpointers alone, that of
+No other framework is known to ship one for what we plug in: LangGraph's is for checkpointers only, that of
 Pydantic AI for workspaces.
 """
 
@@ -21,7 +21,7 @@ SAID = ("My canoe Rocinante is green", "The canoe lies behind the boathouse", "I
 
 
 class Standard(RetrieversIntegrationTests):
-    """What every retriever of LangChain must do."""
+    """What every LangChain retriever must do."""
 
     user: sync.User
 

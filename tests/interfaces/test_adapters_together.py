@@ -29,7 +29,7 @@ async def ann(memory):
     return memory.user("ann")
 
 
-async def test_a_turn_of_the_openai_sdk_is_a_turn_of_langchain(ann):
+async def test_a_turn_of_the_openai_sdk_is_read_by_langchain(ann):
     await Session(ann, "monday").add_items(
         [
             {"role": "user", "content": "Will it rain?"},
@@ -45,7 +45,7 @@ async def test_a_turn_of_the_openai_sdk_is_a_turn_of_langchain(ann):
     assert (result.tool_call_id, result.content) == ("c1", "Rain")
 
 
-async def test_a_turn_of_langchain_is_a_turn_of_the_openai_sdk(ann):
+async def test_a_turn_of_langchain_is_read_by_the_openai_sdk(ann):
     calls = [{"name": "weather", "args": {"city": "Oslo"}, "id": "c1"}]
     await ChatMessageHistory(ann.session("monday")).aadd_messages(
         [HumanMessage("Will it rain?"), AIMessage("", tool_calls=calls), ToolMessage("Rain", tool_call_id="c1")]
@@ -57,7 +57,7 @@ async def test_a_turn_of_langchain_is_a_turn_of_the_openai_sdk(ann):
     ]
 
 
-async def test_what_only_one_framework_can_read_is_nothing_that_was_said_to_the_others(ann):
+async def test_items_only_one_framework_can_read_are_invisible_to_the_others(ann):
     await Session(ann, "monday").add_items(
         [
             {"role": "user", "content": "Will it rain?"},
@@ -70,7 +70,7 @@ async def test_what_only_one_framework_can_read_is_nothing_that_was_said_to_the_
     conversation = await conversations.load("monday")
     conversation.messages.append(ModelResponse([ThinkingPart("hm", signature="s")]))
     await conversations.save(conversation)
-    await conversations.branch("monday", at=2, expected_revision=conversation.revision)  # is noted down in a message
+    await conversations.branch("monday", at=2, expected_revision=conversation.revision)  # is recorded in a message
     history = ChatMessageHistory(ann.session("monday"))
     assert [message.content for message in await history.aget_messages()] == ["Will it rain?", "[maybe]"]
     assert len((await conversations.load("monday")).messages) == 2
@@ -81,7 +81,7 @@ async def test_what_only_one_framework_can_read_is_nothing_that_was_said_to_the_
     assert (await conversations.load("monday")).messages[0].parts[0].content == "Will it rain?"
 
 
-async def test_a_result_that_is_no_text_is_told_as_json(ann):
+async def test_a_result_that_is_not_text_is_shown_as_json(ann):
     calls = ModelResponse([ToolCallPart("clock", {}, "c1")])
     said = [ModelRequest([UserPromptPart("Time?")]), calls, ModelRequest([ToolReturnPart("clock", {"hour": 9}, "c1")])]
     await Conversations(ann).save(Conversation(conversation_id="x", messages=said))
@@ -89,7 +89,7 @@ async def test_a_result_that_is_no_text_is_told_as_json(ann):
     assert (await Conversations(ann).load("x")).messages[-1].parts[0].content == {"hour": 9}
 
 
-async def test_what_any_adapter_keeps_all_the_others_find(ann, memory, clock):
+async def test_what_any_adapter_stores_all_the_others_find(ann, memory, clock):
     store = Store(memory, user="ann", clock=clock)
     await store.aput(("notes",), "tea", {"text": "Ann drinks oolong tea"})
     await Session(ann, "monday").add_items([{"role": "user", "content": "My bicycle is called Rocinante"}])
@@ -106,7 +106,7 @@ async def test_what_any_adapter_keeps_all_the_others_find(ann, memory, clock):
         assert answer in (await ann.session("friday").get_context(question)).system
 
 
-async def test_erasing_a_user_leaves_nothing_to_any_adapter(ann, memory, clock):
+async def test_erasing_a_user_leaves_nothing_for_any_adapter(ann, memory, clock):
     store = Store(memory, user="ann", clock=clock)
     await store.aput(("notes",), "tea", {"text": "Ann drinks oolong tea"})
     await Session(ann, "monday").add_items([{"role": "user", "content": "My bicycle is called Rocinante"}])
@@ -116,7 +116,7 @@ async def test_erasing_a_user_leaves_nothing_to_any_adapter(ann, memory, clock):
     assert await ChatMessageHistory(ann.session("monday")).aget_messages() == []
 
 
-async def test_what_is_exported_is_read_by_the_adapters_after_an_import(ann, memory, clock):
+async def test_adapters_read_an_export_after_it_is_imported(ann, memory, clock):
     items = [{"type": "reasoning", "id": "r", "summary": []}, {"role": "user", "content": "My cat is Miso"}]
     await Session(ann, "monday").add_items(items)
     await Store(memory, user="ann", clock=clock).aput(("notes",), "tea", {"text": "oolong", "stars": 5})
@@ -127,7 +127,7 @@ async def test_what_is_exported_is_read_by_the_adapters_after_an_import(ann, mem
     assert (await Store(memory, user="bob", clock=clock).aget(("notes",), "tea")).value["stars"] == 5
 
 
-async def test_what_the_typescript_package_keeps_beside_a_message_is_no_label_of_it(ann):
+async def test_what_the_typescript_package_stores_beside_a_message_is_not_shown_as_metadata(ann):
     shell = '{"value":{"id":"m1","parts":[{"type":"text","text":""}]},"texts":[["parts",0,"text"]]}'
     labels = {"ai_sdk": shell, "topic": "cats"}
     await ann.session("monday").add_message("user", "The cat Miso sleeps all day", metadata=labels)
@@ -142,7 +142,7 @@ def _asked(text):
 LONG = [f"{n} " + "long and loud " * 2_000 for n in range(60)]
 
 
-async def test_more_than_one_commit_can_hold_goes_into_several(ann, memory, clock):
+async def test_what_exceeds_one_commit_goes_into_several(ann, memory, clock):
     await ChatMessageHistory(ann.session("langchain")).aadd_messages(
         [HumanMessage([{"type": "text", "text": text}, {"type": "text", "text": "."}]) for text in LONG]
     )
@@ -154,7 +154,7 @@ async def test_more_than_one_commit_can_hold_goes_into_several(ann, memory, cloc
         assert texts == LONG
 
 
-async def test_a_history_that_is_made_in_a_worker_thread_is_the_same_history(ann):
+async def test_a_history_made_in_a_worker_thread_is_the_same_history(ann):
     def in_a_thread() -> list:
         history = ChatMessageHistory(ann.session("monday"))
         history.add_messages([HumanMessage("I park on level 3.")])

@@ -1,4 +1,4 @@
-"""The assistant that needs no model: it says what was said, and nothing that was not."""
+"""The assistant that needs no model: it repeats what was said, and nothing that was not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_a_question_is_answered_with_what_was_said_and_when():
 
 
 @pytest.mark.parametrize("days, when", [(0, "Earlier today"), (1, "Yesterday"), (90, "On Monday 2 November 2026")])
-async def test_the_day_is_said_as_people_say_it(days, when):
+async def test_the_day_is_given_the_way_people_say_it(days, when):
     assert (await _ask("When does my sister get married?", days=days)).startswith(f"{when} you said:")
 
 
@@ -46,7 +46,7 @@ async def test_what_was_never_said_is_not_remembered():
     assert await _ask("Who won the chess match?") == "I don't remember anything about that."
 
 
-async def test_something_close_is_offered_as_no_more_than_that():
+async def test_a_near_match_is_offered_only_as_a_near_match():
     said = await _ask("What is my dog called?")
     assert said.startswith("I don't remember that exactly. The closest I have: on Monday 2 November you said:")
 
@@ -60,7 +60,7 @@ async def test_of_several_pets_the_one_of_the_kind_asked_about_is_named():
     assert (await _ask("What is my dog called?", told=only)).startswith("I don't remember that exactly.")
 
 
-async def test_what_is_known_of_somebody_is_told_as_it_is_now():
+async def test_known_facts_are_told_as_they_are_now():
     told = await _ask("What is my job?")
     assert told.startswith("You work as a structural engineer. On Monday 2 November you said: “")
     moved = ("I live in Oslo.", "I moved to Bergen yesterday.")
@@ -71,7 +71,7 @@ async def test_what_is_known_of_somebody_is_told_as_it_is_now():
     assert re.match(r"You live in Bergen, since \d+ October\. On Monday 2 November you said:", since)
 
 
-async def test_nothing_is_remembered_of_an_empty_memory():
+async def test_an_empty_memory_remembers_nothing():
     assert await _ask("What is my cat called?", told=()) == "I don't remember anything about that."
 
 
@@ -90,21 +90,21 @@ async def test_nothing_is_remembered_of_an_empty_memory():
         ),
     ],
 )
-async def test_what_is_told_gets_a_short_word(text, answer):
+async def test_a_statement_gets_a_short_acknowledgement(text, answer):
     assert await _ask(text) == answer
 
 
-async def test_what_is_to_be_reminded_of_is_told_when_it_is_asked_for():
+async def test_a_reminder_is_quoted_when_it_is_asked_for():
     said = await _ask("What should I buy?", told=("Remind me to buy milk and eggs.",))
     assert said == "On Monday 2 November you said: “Remind me to buy milk and eggs.”"
 
 
 @pytest.mark.parametrize("question", ["What can you do?", "who are you?", "How does this work?"])
-async def test_who_asks_what_they_talk_to_is_told(question):
+async def test_a_user_who_asks_what_they_are_talking_to_is_told(question):
     assert await _ask(question) == ITSELF
 
 
-async def test_what_only_a_model_could_do_is_declined_and_not_looked_for():
+async def test_requests_only_a_model_could_serve_are_declined_without_a_search():
     assert await _ask("Can you help me write an email?") == NOT_FROM_MEMORY
 
 
@@ -122,7 +122,7 @@ async def test_what_only_a_model_could_do_is_declined_and_not_looked_for():
         ("What is my diet?", "You avoid pork. "),
     ],
 )
-async def test_what_is_asked_in_other_words_is_answered_from_the_profile(question, answer):
+async def test_a_question_in_other_words_is_answered_from_the_profile(question, answer):
     told = (
         "My husband Pieter is Dutch.", "We have two kids, Mia and Noah.", "I'm allergic to walnuts.",
         "I take warfarin.", "I'm 42.", "I drive a Volvo.", "I don't eat pork.",
@@ -130,25 +130,25 @@ async def test_what_is_asked_in_other_words_is_answered_from_the_profile(questio
     assert (await _ask(question, told=told)).startswith(answer)
 
 
-async def test_who_asks_what_was_talked_about_hears_how_the_conversations_began():
+async def test_asked_what_was_talked_about_it_tells_how_the_conversations_began():
     said = await _ask("What did we talk about last time?")
     assert said == f"These conversations began with:\n– on Monday 2 November: “{TOLD[0]}”"
     assert await _ask("What did we talk about yesterday?") == "I don't remember a conversation from that time."
     assert await _ask("What did we talk about?", told=()) == "This is our first conversation."
 
 
-async def test_what_was_noted_is_told_in_the_words_it_was_noted_from_and_once():
+async def test_a_fact_is_quoted_once_in_the_words_it_was_learned_from():
     told = ("We have two kids, Inês who is 7 and Leo who is 4.",)
     assert await _ask("How old is Leo?", told=told) == f"On Monday 2 November you said: “{told[0]}”"
 
 
-async def test_what_was_put_right_is_quoted_with_what_puts_it_right():
+async def test_a_corrected_statement_is_quoted_with_its_correction():
     told = ("Inês has ballet on Tuesdays and Thursdays at five.", "Ok, scratch that, ballet is on Fridays now.")
     said = await _ask("When does Inês have ballet?", told=told)
     assert told[0] in said and said.index(told[1]) > said.index(told[0])
 
 
-async def test_what_is_so_now_is_no_answer_to_what_was_before_or_when_it_is_done():
+async def test_the_current_value_does_not_answer_what_was_before_or_when():
     told = ("I live in Porto.", "I work as a radiographer.")
     assert "You live in" not in await _ask("Where did I live before Porto?", told=told)
     assert "You work as" not in await _ask("When do I work?", told=told)
@@ -167,7 +167,7 @@ async def test_what_is_so_now_is_no_answer_to_what_was_before_or_when_it_is_done
         ("code_comments", "yes", "You prefer code with comments"),
     ],
 )
-def test_what_is_known_is_said_as_people_say_it(key, value, said):
+def test_known_facts_are_phrased_as_people_say_them(key, value, said):
     assert holds(key, [value]) == said
 
 
@@ -176,7 +176,7 @@ async def test_an_earlier_question_is_not_an_answer():
     assert said == "I don't remember anything about that."
 
 
-async def test_its_own_words_are_quoted_only_when_they_are_asked_for():
+async def test_its_own_words_are_quoted_only_when_asked_for():
     async with Memory.open("memory://", worker=False) as memory:
         chat = memory.user("mara").session("one")
         await chat.add_interaction("Which wine goes with fish?", "A dry Vinho Verde goes with fish.", created_at=MONDAY)
@@ -193,19 +193,19 @@ async def test_words_alone_are_enough_without_an_embedder():
         assert "Admiral" in await MemoryAgent().reply(chat, "What is my cat called?", at=MONDAY)
 
 
-async def test_of_a_long_message_the_sentence_that_fits_is_quoted():
+async def test_from_a_long_message_only_the_matching_sentence_is_quoted():
     long = "The weather was dull. " * 30 + "My cat is called Admiral. " + "Nothing else happened. " * 30
     said = await _ask("What is my cat called?", told=(long,))
     assert said.endswith("you said: “My cat is called Admiral.”")
 
 
-async def test_a_quote_stays_in_its_line_and_moves_no_cursor():
+async def test_a_quote_stays_on_one_line_and_moves_no_cursor():
     said = await _ask("What is my cat called?", told=("My cat is called\n\x1b[2JAdmiral \u202e.",))
     assert "\x1b" not in said and "\n" not in said and "\u202e" not in said
 
 
 @pytest.mark.parametrize("question", ["What do you know about me?", "what do you remember", "Who am I?"])
-async def test_who_asks_what_is_known_hears_the_profile_and_then_what_else_was_said(question):
+async def test_asked_what_is_known_it_tells_the_profile_and_then_what_else_was_said(question):
     told = (*TOLD, "I live in Oslo.", "I moved to Bergen.", "I prefer dark mode.", "Hello!", "What is my cat called?")
     said = await _ask(question, told=told)
     lines = [
@@ -227,11 +227,11 @@ async def test_who_asks_what_is_known_hears_the_profile_and_then_what_else_was_s
         ("When I was five, I fell.", False), ("I know what I like.", False), ("Will is my brother.", False),
     ],
 )  # fmt: skip
-def test_questions_are_told_from_statements(text, asks):
+def test_questions_are_distinguished_from_statements(text, asks):
     assert is_question(text) is asks
 
 
-async def test_what_was_so_before_is_told_with_its_end(memory, clock):
+async def test_a_former_value_is_told_with_its_end_date(memory, clock):
     chat = memory.user("ann").session("s")
     await chat.add_message("user", "I live in Oslo.")
     await memory.work()
@@ -244,7 +244,7 @@ async def test_what_was_so_before_is_told_with_its_end(memory, clock):
     assert (await MemoryAgent().answer(chat, "Where did I live before?")).facts[0].value == "Oslo"
 
 
-async def test_what_was_so_at_a_time_is_told_for_that_time():
+async def test_asked_about_a_past_time_it_tells_what_was_true_then():
     told = ("I live in Oslo.", "I moved to Bergen yesterday.")
     assert await _ask("Where did I live in November 2026?", told=told, days=40) == (
         "You lived in Bergen, since 2 November. Before that, you lived in Oslo, until 2 November."
@@ -261,7 +261,7 @@ async def test_what_was_so_at_a_time_is_told_for_that_time():
         ("Which languages do I speak?", "Your languages are Portuguese and Norwegian. "),
     ],
 )
-async def test_what_the_profile_knows_is_said_in_a_plain_sentence(question, answer):
+async def test_the_profile_is_told_in_plain_sentences(question, answer):
     told = (
         "I prefer dark mode.", "I'm allergic to walnuts.", "I work as a baker.", "I work at Equinor.",
         "I speak Portuguese and Norwegian.",
@@ -272,12 +272,12 @@ async def test_what_the_profile_knows_is_said_in_a_plain_sentence(question, answ
 @pytest.mark.parametrize(
     "question", ["What is the airspeed of a swallow?", "blorp fizz wug?", "Do I like cheese?", "Why is the sky blue?"]
 )
-async def test_a_question_that_nothing_fits_gets_no_answer(question):
+async def test_a_question_that_nothing_matches_gets_no_answer(question):
     told = (*TOLD, "I prefer dark mode.", "I'm allergic to walnuts.", "I love hiking.")
     assert await _ask(question, told=told) == "I don't remember anything about that."
 
 
-async def test_what_was_told_a_moment_ago_is_waited_for(memory, clock, monkeypatch):
+async def test_it_waits_for_what_was_said_a_moment_ago_to_be_learned(memory, clock, monkeypatch):
     monkeypatch.setattr(agent, "PATIENCE_TRIES", 10_000)
     ann = memory.user("ann")
     await ann.session("one").add_message("user", "I moved to Lisbon in May.")
@@ -288,7 +288,7 @@ async def test_what_was_told_a_moment_ago_is_waited_for(memory, clock, monkeypat
     assert "Lisbon" in await reply
 
 
-async def test_where_nobody_learns_a_question_is_answered_all_the_same(memory, clock, monkeypatch):
+async def test_a_question_is_answered_even_if_no_worker_learns(memory, clock, monkeypatch):
     monkeypatch.setattr(agent, "PATIENCE_TRIES", 2)
     ann = memory.user("ann")
     await ann.session("one").add_message("user", "I moved to Lisbon in May.")

@@ -1,4 +1,4 @@
-"""The program `recollect`, as people and programs use it."""
+"""The `recollect` program, as people and scripts use it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_help_of_each_command_has_a_purpose_an_example_and_the_exit_codes(re
 
 
 @pytest.mark.parametrize("entry", [each for entries in PANELS.values() for each in entries.values()], ids=str)
-def test_what_the_list_says_of_a_command_is_what_the_command_says_of_itself(entry: Entry):
+def test_the_list_describes_a_command_as_the_command_describes_itself(entry: Entry):
     found = entry.load()
     if callable(found):
         assert " ".join(inspect.getdoc(found).partition("\n\n")[0].split()) == entry.purpose
@@ -69,7 +69,7 @@ def test_without_a_command_it_lists_them_all(recollect):
     "arguments",
     [["search"], ["nope"], ["search", "tea", "--limit", "three"], ["search", "tea", "--frob"], ["stats", "extra"]],
 )
-def test_a_wrong_call_is_one_line_on_standard_error_and_exit_2(recollect, arguments):
+def test_a_usage_error_is_one_line_on_standard_error_and_exit_2(recollect, arguments):
     ran = recollect(*arguments, at=None)
     assert ran.code == 2
     assert ran.out == ""
@@ -91,14 +91,14 @@ def test_a_wrong_call_is_one_line_on_standard_error_and_exit_2(recollect, argume
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_who_finds_nothing_or_says_it_wrong_is_told_what_to_do(recollect, lines, arguments, code, told):
+def test_finding_nothing_or_a_wrong_argument_comes_with_what_to_do(recollect, lines, arguments, code, told):
     _remember(recollect, lines, PORTO)
     ran = recollect(*arguments)
     assert ran.code == code
     assert told in ran.out + ran.err
 
 
-def test_data_and_files_that_are_not_there_are_told_as_such(recollect, tmp_path):
+def test_missing_data_and_missing_files_are_reported_as_such(recollect, tmp_path):
     assert "there is no such file" in recollect("bench", "--data", "nowhere.json", at=None).err
     missing = recollect("backup", str(tmp_path / "copy.db"))
     assert missing.code == 1 and "no memories yet in" in missing.err
@@ -108,14 +108,14 @@ def test_data_and_files_that_are_not_there_are_told_as_such(recollect, tmp_path)
 
 
 @pytest.mark.parametrize("guess", sorted(GUESSED))
-def test_a_command_that_people_guess_names_the_one_that_is_meant(recollect, guess):
+def test_a_guessed_command_names_the_right_one(recollect, guess):
     ran = recollect(guess, "something", at=None)
     assert ran.code == 2
     assert f"use `recollect {GUESSED[guess]}`" in ran.err
     assert recollect(GUESSED[guess], "--help", at=None).code == 0
 
 
-def test_words_without_quotes_are_told_to_want_them_and_not_shown(recollect):
+def test_unquoted_words_get_a_hint_to_quote_them_and_are_not_shown(recollect):
     ran = recollect("add", "my", "secret", "diary", at=None)
     assert ran.code == 2
     assert "in quotes" in ran.err and "diary" not in ran.err
@@ -149,12 +149,12 @@ def test_wrong_settings_fail_at_the_start(recollect, tmp_path, toml):
         (b"layers = [1,\n", "end of document"),
     ],
 )
-def test_a_file_of_settings_that_is_no_toml_is_told_with_the_line(recollect, tmp_path, toml, where):
+def test_a_settings_file_that_is_not_toml_is_reported_with_the_line(recollect, tmp_path, toml, where):
     (tmp_path / "recollect.toml").write_bytes(toml)
     assert where in recollect("stats", at=None).err
 
 
-def test_an_empty_variable_fails_at_the_start(recollect, monkeypatch):
+def test_an_empty_environment_variable_fails_at_the_start(recollect, monkeypatch):
     monkeypatch.setenv("RECOLLECT_URL", "")
     assert recollect("stats", at=None).code == 2
 
@@ -168,7 +168,7 @@ def test_a_secret_in_a_url_is_never_shown(recollect):
     assert "hunter2" not in told.err + told.out
 
 
-def test_a_settings_file_may_begin_as_windows_editors_begin_one(recollect, tmp_path):
+def test_a_settings_file_may_begin_with_a_byte_order_mark(recollect, tmp_path):
     (tmp_path / "recollect.toml").write_text('url = "sqlite:///from_file.db"', encoding="utf-8-sig")
     assert recollect("add", "one", at=None).code == 0
     assert (tmp_path / "from_file.db").exists()
@@ -190,7 +190,7 @@ def test_the_url_comes_from_the_option_then_the_environment_then_the_file(recoll
         ["list"], ["history", "x"], ["forget", "x"], ["erase", "--yes"], ["maintain"], ["worker", "--failures"],
     ],
 )  # fmt: skip
-def test_what_reads_or_forgets_makes_no_file_and_says_which_one_it_looked_for(recollect, tmp_path, command):
+def test_commands_that_read_or_forget_create_no_file_and_name_the_one_they_looked_for(recollect, tmp_path, command):
     ran = recollect(*command, at=None)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("recollect: no memories yet in recollect.db; ")
@@ -200,7 +200,7 @@ def test_what_reads_or_forgets_makes_no_file_and_says_which_one_it_looked_for(re
 # ── One memory ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_memory_is_added_listed_and_shown_with_its_past(recollect, tmp_path):
+def test_a_memory_is_added_listed_and_shown_with_its_history(recollect, tmp_path):
     kept = recollect(
         "add", "The office is in Porto.", "--importance", "0.9", "--metadata", '{"topic": "work"}', "--json"
     )
@@ -222,7 +222,7 @@ async def _move(path: Path, id: str) -> None:
         await memory.user("me").update_memory(id, content="The office is in Faro.")
 
 
-def test_a_memory_is_changed_and_what_it_was_stays_in_its_history(recollect):
+def test_a_memory_is_changed_and_its_old_text_stays_in_the_history(recollect):
     made = recollect("add", "The office is in Porto.", "--metadata", '{"topic": "work"}', "--json").json
     told = recollect("update", made["id"], "The office is in Lisbon.", "--importance", "0.9")
     assert (told.code, told.out) == (0, "Changed: The office is in Lisbon.\n")
@@ -243,13 +243,13 @@ def test_a_memory_is_changed_and_what_it_was_stays_in_its_history(recollect):
 @pytest.mark.parametrize(
     "change", [[], ["--importance", "2"], ["--metadata", "[]"], ["  "], ["--expires-at", "soon"]], ids=str
 )
-def test_a_change_that_is_none_or_cannot_be_is_refused(recollect, change):
+def test_an_empty_or_impossible_change_is_refused(recollect, change):
     made = recollect("add", "The office is in Porto.", "--json").json
     assert recollect("update", made["id"], *change).code == 2
     assert recollect("list", "--json").json == [made]
 
 
-def test_only_ones_own_memory_can_be_changed_and_only_as_it_was_read(recollect):
+def test_only_a_users_own_memory_can_be_changed_and_only_at_the_version_read(recollect):
     made = recollect("add", "The office is in Porto.", "--json").json
     assert recollect("update", made["id"], "Mine now.", "--user", "eve").code == 1
     assert recollect("update", "no-such-memory", "New.").code == 1
@@ -257,7 +257,7 @@ def test_only_ones_own_memory_can_be_changed_and_only_as_it_was_read(recollect):
     assert recollect("update", made["id"], "New.", "--version", str(made["version"])).code == 0
 
 
-def test_what_upkeep_ended_as_a_double_can_be_brought_back(recollect):
+def test_a_memory_that_upkeep_ended_as_a_duplicate_can_be_brought_back(recollect):
     recollect("add", "The quarterly report is due on Friday at noon.")
     recollect("add", "The quarterly report is due on Friday, at noon!")
     recollect("maintain")
@@ -268,14 +268,14 @@ def test_what_upkeep_ended_as_a_double_can_be_brought_back(recollect):
     assert recollect("bring-back", ended["id"]).code == 1
 
 
-def test_what_cannot_be_added_is_refused(recollect):
+def test_a_memory_that_cannot_be_added_is_refused(recollect):
     assert recollect("add", "  ").code == 2
     assert recollect("add", "tea", "--importance", "7").code == 2
     assert recollect("add", "tea", "--metadata", "[1]").code == 2
     assert recollect("add", "tea", "--metadata", "{bad").code == 2
 
 
-def test_nothing_listed_is_exit_1_and_says_for_whom_and_where(recollect, lines):
+def test_an_empty_list_is_exit_1_and_says_for_whom_and_where(recollect, lines):
     _remember(recollect, lines, TEA)
     for command in (["list"], ["sessions", "--user", "ann"], ["search", "x", "--user", "ann"]):
         ran = recollect(*command)
@@ -299,7 +299,7 @@ def test_users_are_listed_with_their_orgs(recollect, lines):
     assert recollect("users", "--org", "globex").code == 1
 
 
-def test_what_came_in_is_found_and_explained(recollect, lines):
+def test_what_was_stored_is_found_and_explained(recollect, lines):
     _remember(recollect, lines, TEA, PORTO)
     ran = recollect("search", "What do I drink?", "--explain")
     assert ran.code == 0
@@ -321,7 +321,7 @@ def test_a_search_says_when_nothing_really_fits(recollect, lines):
     assert nothing.out.startswith("Nothing relevant is remembered. The closest, all weak matches:\n1  ")
 
 
-def test_what_is_hardly_related_is_counted_and_shown_on_demand(recollect, lines):
+def test_weakly_related_hits_are_counted_and_shown_on_demand(recollect, lines):
     dull = [{"content": f"Shelf {number} holds blue paint."} for number in range(3)]
     _remember(recollect, lines, TEA, *dull)
     found = recollect("search", "oolong tea")
@@ -349,7 +349,7 @@ def test_search_can_be_narrowed_by_layer_and_by_filter(recollect, lines):
 @pytest.mark.parametrize(
     "query", ['"', "NEAR(", "a AND", "col:x", "^", "*", "(" * 3000, "@{}[]()|~", "a &", "<->", "%_", "\x00"]
 )
-def test_a_question_is_words_and_never_a_search_syntax(recollect, lines, query):
+def test_a_question_is_plain_words_and_never_search_syntax(recollect, lines, query):
     _remember(recollect, lines, TEA)
     assert recollect("search", query).code in (0, 1)
 
@@ -394,13 +394,13 @@ def test_a_context_stays_within_its_budget_and_says_what_is_in_it(recollect, lin
     assert recollect("context", "x", "--max-tokens", "0").code == 2
 
 
-def test_a_context_in_a_pipe_breaks_no_line_of_a_memory(recollect, lines):
+def test_a_piped_context_does_not_wrap_the_lines_of_a_memory(recollect, lines):
     long = "The office is in Porto, " + "by the river, " * 30 + "and the lift is broken."
     _remember(recollect, lines, {"content": long})
     assert long in recollect("context", "Where is the office?").out
 
 
-def test_a_budget_into_which_nothing_fits_is_told(recollect, lines):
+def test_a_budget_too_small_for_anything_is_reported(recollect, lines):
     _remember(recollect, lines, PORTO)
     ran = recollect("context", "Where is the office?", "--max-tokens", "20")
     assert ran.code == 0
@@ -453,7 +453,7 @@ def test_a_session_is_branched_from_a_message(recollect, lines):
     assert refused.code == 1 and "no such message" in refused.err
 
 
-def test_two_choices_or_a_dry_run_of_none_are_refused(recollect, lines):
+def test_two_actions_at_once_and_a_dry_run_of_closing_are_refused(recollect, lines):
     _remember(recollect, lines, TEA)
     assert recollect("sessions", "--close", "monday", "--delete", "monday").code == 2
     assert recollect("sessions", "--close", "monday", "--dry-run").code == 2
@@ -480,7 +480,7 @@ def test_the_state_of_a_task_is_set_changed_shown_and_cleared(recollect):
     assert recollect("working", "show", *there).code == 1
 
 
-def test_a_question_can_be_asked_of_another_day(recollect, lines):
+def test_a_question_can_be_asked_as_of_another_day(recollect, lines):
     _remember(recollect, lines, TEA | {"created_at": "2026-03-03T09:00:00Z"})
     asked = recollect("search", "what did I say yesterday", "--at", "2026-03-04", "--quality", "fast", "--json")
     assert asked.json[0]["record"]["content"] == TEA["content"]
@@ -492,7 +492,7 @@ def test_a_question_can_be_asked_of_another_day(recollect, lines):
 
 
 @pytest.mark.parametrize("option", [["--show", "x"], ["--rename", "x", "y"], ["--close", "x"], ["--delete", "x"]])
-def test_a_session_that_is_not_there_is_exit_1(recollect, option):
+def test_a_missing_session_is_exit_1(recollect, option):
     assert recollect("sessions", *option).code == 1
 
 
@@ -513,7 +513,7 @@ def test_escapes_and_markup_in_memories_are_shown_not_obeyed(recollect, lines):
 
 @pytest.mark.parametrize("option", ["--user", "--org"])
 @pytest.mark.parametrize("value", ["", "  ", "a\nb", "a{b}", "x" * 129, "\udc80", "\x00"])
-def test_an_id_that_cannot_be_is_refused(recollect, option, value):
+def test_an_invalid_id_is_refused(recollect, option, value):
     for command in (["search", "tea"], ["sessions"], ["export"], ["forget", "x"], ["erase", "--yes"]):
         ran = recollect(*command, option, value)
         assert (ran.code, ran.out) == (2, ""), command
@@ -576,7 +576,7 @@ def test_a_dry_run_into_a_new_file_leaves_nothing_behind(recollect, lines, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["file.jsonl"]
 
 
-def test_an_export_replaces_a_file_only_by_force(recollect, lines, tmp_path):
+def test_an_export_replaces_a_file_only_with_force(recollect, lines, tmp_path):
     _remember(recollect, lines, TEA)
     out = tmp_path / "me.jsonl"
     out.write_text("precious")
@@ -608,7 +608,7 @@ def test_an_export_that_does_not_fit_the_disk_leaves_nothing_behind(recollect, l
     assert {path.name for path in tmp_path.iterdir()} - before <= {"notes.db-shm", "notes.db-wal"}
 
 
-def test_forgetting_gives_a_receipt_and_twice_is_exit_1(recollect, lines):
+def test_forgetting_gives_a_receipt_and_forgetting_again_is_exit_1(recollect, lines):
     _remember(recollect, lines, TEA, PORTO)
     receipt = recollect("forget", "--where", '{"metadata.topic": "work"}', "--json")
     assert (receipt.code, receipt.json["forgotten"]) == (0, {"long_term": 1})
@@ -616,7 +616,7 @@ def test_forgetting_gives_a_receipt_and_twice_is_exit_1(recollect, lines):
     assert recollect("forget").code == 2
 
 
-def test_a_dry_run_tells_what_would_go_and_forgets_nothing(recollect, lines):
+def test_a_dry_run_lists_what_would_be_forgotten_and_forgets_nothing(recollect, lines):
     _remember(recollect, lines, TEA, PORTO)
     (id,) = (record["id"] for record in recollect("list", "--json").json)
     for command in (
@@ -642,7 +642,7 @@ def test_erasing_asks_first_and_leaves_no_trace_in_the_file(recollect, lines, tm
     assert recollect("erase", "--yes").code == 1
 
 
-def test_what_is_kept_for_the_whole_org_is_found_by_everybody_and_forgotten_by_its_id(recollect):
+def test_what_is_stored_for_the_whole_org_is_found_by_everybody_and_forgotten_by_its_id(recollect):
     kept = recollect("add", "The office closes at six.", "--org-wide", "--metadata", '{"topic": "work"}', "--json")
     assert kept.json["scope"]["user"] == "" and kept.json["metadata"] == {"topic": "work"}
     for user in ("ann", "bob"):
@@ -668,17 +668,17 @@ def test_a_whole_org_is_erased_and_no_other(recollect, lines):
     assert recollect("users", "--json").json == [{"org": "other", "user": "me"}]
 
 
-# ── Looking after it ─────────────────────────────────────────────────────────────────────────────
+# ── Upkeep ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_upkeep_tells_what_it_did(recollect, lines):
+def test_upkeep_reports_what_it_did(recollect, lines):
     _remember(recollect, lines, PORTO)
     (told,) = recollect("maintain", "--dry-run", "--json").json
     assert (told["user"], told["retired"], told["dry_run"]) == ("me", [], True)
     assert recollect("maintain").out == "There was nothing to do.\n", "who has nothing done is not listed"
 
 
-def test_the_worker_takes_in_what_waits_once(recollect, lines, monkeypatch):
+def test_the_worker_processes_waiting_work_once(recollect, lines, monkeypatch):
     monkeypatch.setenv("RECOLLECT_WORKER", "false")
     _remember(recollect, lines, TEA)
     assert recollect("worker", "--once", "--json").json["done"] == 1
@@ -715,7 +715,7 @@ def test_work_that_was_given_up_is_listed_with_its_reason_and_can_be_tried_again
     assert recollect("worker", "--failures", "--json").json == []
 
 
-def test_a_store_that_another_process_holds_is_busy(recollect, lines, tmp_path, monkeypatch):
+def test_a_store_locked_by_another_process_is_busy(recollect, lines, tmp_path, monkeypatch):
     _remember(recollect, lines, TEA)
     monkeypatch.setenv("RECOLLECT_BUSY_TIMEOUT_S", "0.2")
     with closing(sqlite3.connect(tmp_path / "notes.db", isolation_level=None)) as holder:
@@ -725,7 +725,7 @@ def test_a_store_that_another_process_holds_is_busy(recollect, lines, tmp_path, 
     assert recollect("import", lines(PORTO)).code == 0
 
 
-def test_what_is_said_into_a_pipe_is_not_broken_into_lines(recollect):
+def test_messages_written_to_a_pipe_are_not_wrapped(recollect):
     said = f"I keep bees on the roof, {'and goats in the garden, ' * 12}and that is all."
     ran = recollect("chat", "--script", "-", input=f"{said}\nWhat do I keep on the roof?\n/help\n")
     assert f"      you › {said}\n" in ran.out
@@ -738,11 +738,11 @@ def test_stats_count_users_layers_and_bytes(recollect, lines):
     assert found["users"] == 1
     assert found["records"] == {"conversation": 1, "long_term": 1}
     assert found["bytes"] > 0
-    told = "".join(recollect("stats").out.split())  # a long path is broken wherever the line ends
+    told = "".join(recollect("stats").out.split())  # a long path is wrapped wherever the line ends
     assert "1record" in told and "readonlyno" in told and "/notes.db" in told
 
 
-def test_stats_tell_what_people_stored_and_programs_also_the_rest(recollect, lines):
+def test_stats_show_people_what_they_stored_and_programs_the_rest_as_well(recollect, lines):
     for said in ("I live in Oslo.", "I moved to Bergen."):
         _remember(recollect, lines, {"role": "user", "content": said, "session": "s"})
         recollect("worker", "--once")
@@ -752,23 +752,23 @@ def test_stats_tell_what_people_stored_and_programs_also_the_rest(recollect, lin
     assert "fact" in told and "past" not in told and "given up" not in told
 
 
-def test_who_was_erased_is_no_user_of_the_stats(recollect, lines):
+def test_an_erased_user_is_not_counted_in_the_stats(recollect, lines):
     _remember(recollect, lines, PORTO)
     _remember(recollect, lines, PORTO, user="ann")
     recollect("erase", "--user", "ann", "--yes")
     assert recollect("stats", "--json").json["users"] == 1
 
 
-def test_stats_tell_each_of_several_stores_by_what_it_holds(recollect, lines, tmp_path, monkeypatch):
+def test_stats_describe_each_of_several_stores_by_what_it_holds(recollect, lines, tmp_path, monkeypatch):
     monkeypatch.setenv("RECOLLECT_LAYERS", f"conversation=sqlite:///{tmp_path}/talk.db")
     _remember(recollect, lines, TEA)
-    told = "".join(recollect("stats").out.split())  # a long path is broken wherever the line ends
+    told = "".join(recollect("stats").out.split())  # a long path is wrapped wherever the line ends
     assert "conversation:where" in told and "/talk.dbconversation:storesqlite" in told
     assert "therest:where" in told and "/notes.dbtherest:storesqlite" in told
     assert "{" not in told
 
 
-def test_what_an_org_and_the_server_keep_is_not_told_as_a_users(recollect, lines, tmp_path):
+def test_what_an_org_and_the_server_store_is_not_shown_as_a_users(recollect, lines, tmp_path):
     _remember(recollect, lines, TEA)
     recollect("learnings", "add", "Quote prices in euro.", "--org-wide")
     recollect("keys", "create")
@@ -781,14 +781,14 @@ def test_what_an_org_and_the_server_keep_is_not_told_as_a_users(recollect, lines
     assert [output.whose(Partition(each["org"], each["user"])) for each in kept] == ["(the org)", "me", "(the server)"]
 
 
-def test_upkeep_says_nothing_of_who_was_erased(recollect, lines):
+def test_upkeep_does_not_report_erased_users(recollect, lines):
     _remember(recollect, lines, TEA)
     recollect("erase", "--yes")
     assert recollect("maintain", "--json").json == []
     assert "{erased}" not in recollect("maintain").out
 
 
-def test_the_doctor_finds_a_healthy_store_well_and_changes_nothing(recollect, lines, tmp_path):
+def test_the_doctor_finds_a_healthy_store_healthy_and_changes_nothing(recollect, lines, tmp_path):
     _remember(recollect, lines, TEA)
     before = (tmp_path / "notes.db").read_bytes()
     checks = recollect("doctor", "--json")
@@ -798,7 +798,7 @@ def test_the_doctor_finds_a_healthy_store_well_and_changes_nothing(recollect, li
     assert (tmp_path / "notes.db").read_bytes() == before
 
 
-def test_the_doctor_makes_no_file(recollect, tmp_path):
+def test_the_doctor_creates_no_file(recollect, tmp_path):
     ran = recollect("doctor")
     assert ran.code == 0 and "nothing is kept there yet" in " ".join(ran.out.split())
     assert list(tmp_path.iterdir()) == []
@@ -835,7 +835,7 @@ def test_a_file_of_a_newer_version_is_refused_untouched(recollect, lines, tmp_pa
     assert path.read_bytes() == bytes(content)
 
 
-def test_a_file_opened_for_reading_can_be_read_and_not_written(recollect, lines, url):
+def test_a_file_opened_read_only_can_be_read_and_not_written(recollect, lines, url):
     _remember(recollect, lines, TEA)
     assert recollect("search", "oolong", at=f"{url}?mode=ro").code == 0
     assert recollect("import", lines(PORTO), at=f"{url}?mode=ro").code == 4
@@ -853,11 +853,11 @@ def test_odd_file_names_work(recollect, lines, tmp_path, name):
 @pytest.mark.parametrize(
     "at", ["", "notes.db", "sqlite://", "sqlite:///", "sqlite:///" + "x" * 5000, "sqlite:///a%00b"]
 )
-def test_a_url_that_cannot_be_is_refused(recollect, at):
+def test_an_invalid_url_is_refused(recollect, at):
     assert recollect("stats", "--url", at, at=None).code == 2
 
 
-def test_a_folder_that_is_not_there_is_unavailable(recollect, tmp_path):
+def test_a_missing_folder_is_unavailable(recollect, tmp_path):
     assert recollect("stats", at=f"sqlite:///{tmp_path}/no/such/notes.db").code == 4
 
 
@@ -871,7 +871,7 @@ def test_the_speed_check_gives_figures_and_ratios(recollect):
 # ── Talking ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_script_is_said_and_answered_from_memory(recollect, tmp_path):
+def test_a_script_is_played_and_answered_from_memory(recollect, tmp_path):
     script = tmp_path / "script.txt"
     script.write_text("My bicycle is called Rocinante.\n/new\n\nWhat is my bicycle called?\n/why\n/sessions\n/quit\nno")
     ran = recollect("chat", "--script", str(script), "--session", "one", "--json")
@@ -900,7 +900,7 @@ def test_lines_can_come_from_a_pipe(recollect):
     assert "user:\nI keep bees." in ran.out and "of 4000 tokens" in ran.out
 
 
-def test_a_mistake_in_a_script_ends_it_with_its_exit_code(recollect):
+def test_an_error_in_a_script_ends_it_with_its_exit_code(recollect):
     assert recollect("chat", "--script", "-", input="/forget nothing\n").code == 1
     assert recollect("chat", "--script", "-", input="/bogus\n").code == 2
     assert recollect("chat", "--script", "-", input=b"\xff\xfe broken").code == 2
@@ -915,7 +915,7 @@ def test_a_memory_can_be_forgotten_while_talking(recollect):
     assert "bees" not in json.loads(gone.out.splitlines()[1])["assistant"]
 
 
-def test_replies_that_quote_a_forgotten_memory_go_with_it(recollect):
+def test_replies_that_quote_a_forgotten_memory_are_forgotten_with_it(recollect):
     talk = "I keep bees on the roof.\nWhat do I keep on the roof?\nWhat did you say about the roof?\n"
     said = [json.loads(line) for line in recollect("chat", "--script", "-", "--json", input=talk).out.splitlines()]
     gone = recollect("chat", "--script", "-", "--json", input=f"/forget {said[1]['sources'][0]}\n").json
@@ -924,7 +924,7 @@ def test_replies_that_quote_a_forgotten_memory_go_with_it(recollect):
     assert not any("bees" in content for content in left)
 
 
-def test_sessions_can_be_named_and_gone_back_to_while_talking(recollect):
+def test_sessions_can_be_named_and_resumed_while_talking(recollect):
     talk = "/new monday\nI keep bees.\n/NEW\n/session monday\nI keep goats.\n"
     assert recollect("chat", "--script", "-", input=talk).code == 0
     (listed,) = recollect("sessions", "--json").json
@@ -933,18 +933,18 @@ def test_sessions_can_be_named_and_gone_back_to_while_talking(recollect):
 
 
 @pytest.mark.parametrize("word", ["quit", "exit", "Bye!", "/exit", "/QUIT"])
-def test_who_wants_to_leave_may(recollect, word):
+def test_a_user_who_wants_to_leave_may(recollect, word):
     ran = recollect("chat", "--script", "-", "--json", input=f"I keep bees.\n{word}\nI keep goats.\n")
     assert [json.loads(line)["user"] for line in ran.out.splitlines()] == ["I keep bees."]
 
 
-def test_a_word_for_a_command_gets_help_and_is_not_remembered(recollect):
+def test_a_command_typed_as_plain_words_gets_help_and_is_not_remembered(recollect):
     ran = recollect("chat", "--script", "-", input="Forget-me-nots are blue.\nhelp\nforget what I said\n/forget\n")
     assert ran.out.count("/forget ID") == 3
     assert recollect("sessions", "--json").json[0]["messages"] == 2
 
 
-def test_lines_that_are_piped_in_are_said(recollect):
+def test_piped_lines_are_said(recollect):
     ran = recollect("chat", input="I keep bees on the roof.\n")
     assert "I'll remember that." in ran.out and "Monday" not in ran.out
 
@@ -970,20 +970,20 @@ def test_without_a_terminal_it_plays_a_scene_that_is_answered_from_memory(tmp_pa
 
 
 @pytest.mark.parametrize("meant", [["--session", "monday"], ["--model", "openai:any"]], ids=str)
-def test_who_names_a_session_or_a_model_and_says_nothing_gets_no_scene(recollect, tmp_path, meant):
+def test_naming_a_session_or_model_without_saying_anything_plays_no_scene(recollect, tmp_path, meant):
     ran = recollect("chat", *meant, input="")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == "recollect: chat: standard input has no lines to say\n"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_scene_with_a_url_is_kept_there(recollect):
+def test_a_scene_with_a_url_is_stored_there(recollect):
     assert recollect("chat").code == 0
     assert len(recollect("sessions", "--json").json) == 2
     assert recollect("search", "What is my cat called?").code == 0
 
 
-def test_a_reader_that_has_seen_enough_causes_no_noise(recollect, lines, tmp_path, url):
+def test_a_reader_that_closes_the_pipe_early_causes_no_noise(recollect, lines, tmp_path, url):
     _remember(recollect, lines, *({"content": f"{n} " + "x" * 5_000} for n in range(40)))
     command = f"{sys.executable} -m recollect export --url {url} | head -n 1"
     ran = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
@@ -1003,7 +1003,7 @@ def test_output_that_cannot_be_written_is_one_line_and_exit_4(recollect, lines, 
     assert ran.stderr.count("\n") == 1
 
 
-def test_the_worker_ends_cleanly_when_it_is_asked_to(recollect, lines, tmp_path, url, monkeypatch):
+def test_the_worker_ends_cleanly_when_asked_to(recollect, lines, tmp_path, url, monkeypatch):
     monkeypatch.setenv("RECOLLECT_WORKER", "false")
     _remember(recollect, lines, TEA)
     with subprocess.Popen([*PROGRAM, "worker", "--url", url], cwd=tmp_path, stdout=subprocess.PIPE,
@@ -1025,7 +1025,7 @@ def _waits(recollect, tmp_path) -> bool:
 
 
 class Terminal:
-    """The program in a terminal of its own, read as far as something was expected."""
+    """The program in its own terminal; output is read up to the expected text."""
 
     def __init__(self, *arguments: str, cwd: Path) -> None:
         self._ours, theirs = pty.openpty()
@@ -1055,7 +1055,7 @@ class Terminal:
         self._unread = self._unread.partition(text.encode())[2]
 
 
-def test_in_a_terminal_it_talks_and_a_mistake_does_not_end_it(tmp_path):
+def test_in_a_terminal_it_talks_and_an_error_does_not_end_it(tmp_path):
     with Terminal("chat", cwd=tmp_path) as terminal:
         for line, answer in (
             ("I keep bees on the roof.", "I'll remember that."),
@@ -1071,7 +1071,7 @@ def test_in_a_terminal_it_talks_and_a_mistake_does_not_end_it(tmp_path):
     assert (tmp_path / "recollect.db").exists()
 
 
-def test_erasing_in_a_terminal_asks_and_takes_no_for_an_answer(recollect, lines, tmp_path, url):
+def test_erasing_in_a_terminal_asks_first_and_accepts_a_no(recollect, lines, tmp_path, url):
     _remember(recollect, lines, TEA)
     with Terminal("erase", "--url", url, cwd=tmp_path) as terminal:
         terminal.expect("[y/N]")

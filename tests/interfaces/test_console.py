@@ -1,4 +1,4 @@
-"""The console over HTTP: every page, who may see what, forms only from our own pages, and text that stays text."""
+"""The console over HTTP: every page, who may see what, forms only from our own pages, and text shown as text."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ async def noor(service, clock):
 
 
 async def send(client: httpx.AsyncClient, path: str, proof: str | None = None, **fields: str) -> httpx.Response:
-    """Fill in a form as a page of ours has it."""
+    """Submit a form as one of our pages would."""
     given = proof if proof is not None else proof_in(await shown(client, "/users"))
     return await client.post(path, data={"proof": given, **fields})
 
 
 async def sent(client: httpx.AsyncClient, path: str, **fields: str) -> str:
-    """Send a form that has to go well, and follow it to the page that it leads to."""
+    """Send a form that must succeed, and follow it to the page it leads to."""
     answer = await send(client, path, **fields)
     assert answer.status_code == 303, (path, answer.status_code, re.sub("<[^>]+>", " ", answer.text)[-400:])
     return await shown(client, answer.headers["location"])
@@ -83,7 +83,7 @@ PAGES = {
 }
 
 
-async def test_what_is_found_has_the_bar_of_its_relevance(client, noor):
+async def test_each_hit_has_a_bar_for_its_relevance(client, noor):
     answered = await shown(client, f"{NOOR}/memories?q=Who+gets+married+in+the+lighthouse%3F")
     assert "Nothing here really fits." not in answered
     bars = [float(width) for width in re.findall(r'relevance</span>.*?<rect width="([\d.]+)"', answered)]
@@ -92,7 +92,7 @@ async def test_what_is_found_has_the_bar_of_its_relevance(client, noor):
     assert all(float(width) < 20 for width in re.findall(r'relevance</span>.*?<rect width="([\d.]+)"', nonsense))
 
 
-async def test_layers_have_the_names_that_people_type(client, noor):
+async def test_layers_have_the_names_people_type(client, noor):
     listed = await shown(client, f"{NOOR}/memories")
     assert all(f">{layer}</a>" in listed for layer in PUBLIC_LAYERS)
 
@@ -129,7 +129,7 @@ async def test_every_page_of_a_user_without_memories_says_what_it_is_for(client,
     assert any(each in words for each in ("Tell me something", "No ", "Nothing")), words
 
 
-async def test_the_way_in_leads_to_who_was_looked_at_last(client, noor):
+async def test_the_start_page_leads_to_the_user_viewed_last(client, noor):
     first = await client.get("/")
     assert first.headers["location"] == "/users"
     chat = await client.get(f"{NOOR}/chat")
@@ -138,7 +138,7 @@ async def test_the_way_in_leads_to_who_was_looked_at_last(client, noor):
     assert (await client.get("/")).headers["location"] == f"{NOOR}/chat"
 
 
-async def test_the_sample_is_loaded_by_a_button_and_once(client, service):
+async def test_a_button_loads_the_sample_once(client, service):
     for _ in range(2):
         await sent(client, "/sample")
     talks = await service.memory.user("noor").sessions()
@@ -165,7 +165,7 @@ async def test_a_user_with_an_odd_name_has_pages_like_any_other(client, service)
 
 
 @pytest.mark.parametrize("odd", [".", "..", "~.", "~~.."])
-async def test_an_id_that_browsers_would_take_for_a_step_has_an_address_that_stays(client, service, odd):
+async def test_an_id_that_browsers_would_take_for_a_path_step_has_a_safe_address(client, service, odd):
     await service.memory.user(odd).session(odd).add_interaction("I live in Oslo.", "Nice.")
     record = await service.memory.user(odd).add_memory("Likes tea.", id=odd)
     await service.memory.work()
@@ -178,7 +178,7 @@ async def test_an_id_that_browsers_would_take_for_a_step_has_an_address_that_sta
     assert "Likes tea." in await shown(client, f"{whose}/memories/~{record.id}")
 
 
-async def test_a_key_of_one_user_gets_no_further_by_another_form_of_an_address(service):
+async def test_a_key_of_one_user_gets_no_further_with_another_form_of_an_address(service):
     await service.memory.user(".").add_memory("Likes tea.")
     await service.memory.user("~.").add_memory("Likes coffee.")
     _, token = await service.keys.create(org="default", user="~.")
@@ -223,7 +223,7 @@ async def test_looking_at_a_conversation_does_not_count_as_using_what_is_in_it(c
     assert {each.usage_count for each in await noor.learnings.list()} == {0, 1}
 
 
-async def test_an_agent_that_fails_says_so_and_what_was_said_is_kept(clock, tmp_path):
+async def test_an_agent_that_fails_says_so_and_the_users_message_is_kept(clock, tmp_path):
     (tmp_path / "recollect.toml").write_text('[agents.default]\nurl = "http://127.0.0.1:9/v1"\nmodel = "none"\n')
     async with opened(clock=clock, folder=tmp_path) as service, client_of(service) as client:
         proof = proof_in(await shown(client, "/users/ann/chat/s"))
@@ -235,7 +235,7 @@ async def test_an_agent_that_fails_says_so_and_what_was_said_is_kept(clock, tmp_
         assert "My cat is called Admiral." in await shown(client, "/users/ann/chat/s")
 
 
-async def test_without_scripts_a_turn_leads_back_to_the_conversation(client):
+async def test_without_javascript_a_turn_leads_back_to_the_conversation(client):
     page = await sent(client, "/users/ann/chat/monday", message="My cat is called Admiral.")
     assert "My cat is called Admiral." in page and "I&#39;ll remember that." in page
 
@@ -252,14 +252,14 @@ async def test_a_session_is_renamed_branched_exported_and_deleted(client, noor):
     assert (await client.get(f"{NOOR}/sessions/moving")).status_code == 404
 
 
-async def test_a_memory_shows_the_very_words_it_was_learned_from(client, noor):
+async def test_a_memory_shows_the_exact_words_it_was_learned_from(client, noor):
     (fact,) = await noor.facts.get("favorite_food")
     page = await shown(client, f"{NOOR}/memories/{fact.id}")
     assert "<mark>My favourite food is harira</mark>, the way my mother makes it." in page
 
 
 @pytest.mark.parametrize("place", [3, 150, 249])
-async def test_a_memory_leads_to_the_page_of_the_conversation_on_which_its_words_are(client, service, place):
+async def test_a_memory_links_to_the_conversation_page_that_has_its_words(client, service, place):
     chat = service.memory.user("ann").session("long")
     said = [{"role": "user", "content": f"Line {number}."} for number in range(250)]
     said[place]["content"] = "I live in Oslo."
@@ -275,7 +275,7 @@ async def test_a_memory_leads_to_the_page_of_the_conversation_on_which_its_words
     assert ("From the beginning" in page) == (place >= 100)
 
 
-async def test_a_message_that_is_not_of_a_conversation_opens_its_first_page(client, noor):
+async def test_a_message_from_another_conversation_opens_the_first_page(client, noor):
     elsewhere = (await noor.session("otters").messages(limit=1))[0][0].id
     for message in ("nowhere", elsewhere):
         assert "From the beginning" not in await shown(client, f"{NOOR}/sessions/moving?message={message}")
@@ -302,7 +302,7 @@ async def test_a_memory_is_added_changed_with_its_history_and_forgotten(client, 
     assert (await client.get(place)).status_code == 404
 
 
-async def test_what_was_merged_counts_again_when_it_is_restored(client, service, clock):
+async def test_a_merged_memory_counts_again_when_it_is_restored(client, service, clock):
     ann = service.memory.user("ann")
     await ann.add_memory("The boat leaves at seven in the morning.", id="first")
     await ann.add_memory("The boat leaves at seven in the morning!", id="second")
@@ -313,7 +313,7 @@ async def test_what_was_merged_counts_again_when_it_is_restored(client, service,
     assert (await ann.get_memory(ended.id)).valid_to is None
 
 
-async def test_what_a_message_taught_is_undone_and_learned_again(client, service):
+async def test_what_a_message_taught_is_undone_and_redone(client, service):
     ann = service.memory.user("ann")
     message = await ann.session("s").add_message("user", "I live in Oslo.")
     await service.memory.work()
@@ -341,13 +341,13 @@ async def test_facts_are_told_confirmed_pinned_corrected_and_rejected(client, se
     assert (await send(client, "/users/ann/profile/rumours", key="tone", value="x")).status_code == 404
 
 
-async def test_a_value_is_drawn_for_as_long_as_it_held(client, noor):
+async def test_a_value_is_drawn_for_as_long_as_it_was_valid(client, noor):
     page = await shown(client, f"{NOOR}/profile")
     lane = re.search(r'aria-label="(city: [^"]+)"', page)[1]
     assert re.fullmatch(r"city: Tromsø from \d+ \w+ 20\d\d to (\d+ \w+ 20\d\d); Bergen from \1 to now", lane)
 
 
-async def test_the_graph_is_walked_from_one_entity_to_the_next(client, noor):
+async def test_the_graph_can_be_walked_from_one_entity_to_the_next(client, noor):
     page = await shown(client, f"{NOOR}/graph?depth=1")
     links = re.findall(r'<a href="([^"]+)" class="node[^"]*" aria-label="Bergen Aquarium', page)
     there = await shown(client, links[0].replace("&amp;", "&"))
@@ -371,20 +371,20 @@ async def test_instructions_are_switched_moved_edited_and_deleted(client, servic
 
 
 @pytest.mark.parametrize("step", ["edit", "off", "on", "up", "down", "delete"])
-async def test_whatever_is_done_to_an_instruction_is_said_on_the_next_page(client, service, step):
+async def test_whatever_is_done_to_an_instruction_is_confirmed_on_the_next_page(client, service, step):
     held = await service.memory.user("ann").customize("Be brief.")
     page = await sent(client, f"/users/ann/instructions/{held.id}/{step}", agent="", text="Be kind.")
     assert CHANGED[step] in page.partition('id="notices"')[2].partition("<h1>")[0]
 
 
-async def test_what_belongs_to_the_org_is_shown_and_leads_to_no_page_that_is_not_there(client, service):
+async def test_what_belongs_to_the_org_is_shown_and_links_to_no_missing_page(client, service):
     org = service.memory.org("default")
     for id in ((await org.learnings.add("Everybody likes tables.")).id, (await org.add_memory("Tables are blue.")).id):
         pages = [await shown(client, f"/users/ann/{page}") for page in ("learnings", "memories?q=tables")]
         assert all("org-wide" in page and f"memories/{id}" not in page for page in pages)
 
 
-async def test_a_conversation_of_long_ago_has_its_title_and_its_page(client, service, clock):
+async def test_an_old_conversation_has_its_title_and_its_page(client, service, clock):
     ann = service.memory.user("ann")
     for number in range(40):
         await ann.session(f"s{number}").add_message("user", f"Talk number {number} about boats.")
@@ -394,13 +394,13 @@ async def test_a_conversation_of_long_ago_has_its_title_and_its_page(client, ser
     assert ">New conversation</h1>" in await shown(client, "/users/ann/chat/not-begun")
 
 
-async def test_what_is_over_is_not_said_to_be_now(client, noor, service):
+async def test_what_has_ended_is_not_shown_as_current(client, noor, service):
     ended = [each for each in (await service.memory.user("noor").list_memories(layer="relation"))[0] if each.valid_to]
     page = await shown(client, f"{NOOR}/memories/{ended[0].id}")
     assert "ended: another one began" in page and ">now<" not in page and ">until <time" in page
 
 
-async def test_learnings_are_added_and_judged(client, service):
+async def test_learnings_are_added_confirmed_contradicted_and_restored(client, service):
     ann = service.memory.user("ann")
     await sent(client, "/users/ann/learnings", content="Asks for a summary first.", type="pattern")
     (learning,) = await ann.learnings.list()
@@ -439,7 +439,7 @@ async def test_a_user_is_exported_then_erased_with_a_receipt(client, noor, servi
 # ── The door ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_from_elsewhere_nothing_opens_without_a_key(service, noor):
+async def test_from_another_machine_nothing_opens_without_a_key(service, noor):
     async with client_of(service, address="203.0.113.9") as stranger:
         for path in ("/", f"{NOOR}/memories", "/overview", f"{NOOR}/export"):
             answer = await stranger.get(path)
@@ -449,7 +449,7 @@ async def test_from_elsewhere_nothing_opens_without_a_key(service, noor):
         assert (await rebound.get("/users")).headers["location"] == "/sign-in"
 
 
-async def test_a_key_signs_in_and_out_and_its_cookie_is_well_kept(service, noor):
+async def test_a_key_signs_in_and_out_and_its_cookie_is_safe(service, noor):
     _, token = await service.keys.create(org="default", scope="admin")
     async with client_of(service) as client:
         assert (await client.get("/users")).headers["location"] == "/sign-in"
@@ -467,7 +467,7 @@ async def test_a_key_signs_in_and_out_and_its_cookie_is_well_kept(service, noor)
         assert (await client.get("/users")).headers["location"] == "/sign-in"
 
 
-async def test_behind_https_the_cookie_never_travels_without_it(service):
+async def test_behind_https_the_cookie_is_sent_only_over_https(service):
     _, token = await service.keys.create(org="default")
     async with client_of(service, base_url="https://memory.example") as client:
         proof = proof_in(await shown(client, "/sign-in"))
@@ -535,7 +535,7 @@ async def test_a_key_of_another_org_sees_nothing_of_ours(service, noor):
     assert {key.org for key in await service.keys.list() if key.name == "mine"} == {"other"}
 
 
-async def test_the_first_key_closes_the_door_behind_whoever_made_it(client, service):
+async def test_making_the_first_key_signs_its_maker_out(client, service):
     made = await send(client, "/keys", scope="admin", name="first", expires="90d", user="")
     token = re.search(r"rk_[0-9a-f]{12}_[\w-]{43}", made.text)[0]
     assert "From now on everybody needs a key" in made.text
@@ -547,17 +547,17 @@ async def test_the_first_key_closes_the_door_behind_whoever_made_it(client, serv
     assert (await client.post(f"/keys/{own}/revoke", data={"proof": proof_in(page)})).status_code == 403
 
 
-# ── Forms only from our pages ────────────────────────────────────────────────────────────────────
+# ── Forms only from our own pages ────────────────────────────────────────────────────────────────
 
 
 def every_form() -> list[str]:
-    """The path of every form of the console, with something in each of its places."""
+    """The path of every console form, with its placeholders filled in."""
     paths = [route.path for page in console.PAGES for route in page.routes.routes if "POST" in route.methods]
     return sorted(re.sub(r"\{(\w+)\}", lambda name: {"user": "noor"}.get(name[1], "x"), path) for path in paths)
 
 
 @pytest.mark.parametrize("path", every_form())
-async def test_no_form_counts_without_the_proof_of_our_page(client, service, noor, path):
+async def test_no_form_is_accepted_without_the_proof_from_our_page(client, service, noor, path):
     before = await noor.export()
     fields = {"user": "noor", "message": "Hello", "content": "x", "key": "city", "value": "x", "scope": "admin"}
     for proof in ({}, {"proof": ""}, {"proof": "0" * 64}):
@@ -566,14 +566,14 @@ async def test_no_form_counts_without_the_proof_of_our_page(client, service, noo
     assert await noor.export() == before and not await service.keys.exist()
 
 
-async def test_a_form_that_has_grown_old_leads_back_to_the_same_user(client):
+async def test_an_outdated_form_leads_back_to_the_same_user(client):
     odd = quote("a/b?c#d %&ü", safe="")
     answer = await client.post(f"/users/{odd}/chat/s", data={"proof": "old", "message": "Hello"})
     links = re.findall(r'href="(/users/[^"/]+)/sessions"', answer.text)
     assert answer.status_code == 403 and links == [f"/users/{odd}"]
 
 
-async def test_the_proof_of_one_visitor_is_of_no_use_to_another(service, noor):
+async def test_one_visitors_proof_is_useless_to_another(service, noor):
     tokens = [(await service.keys.create(org="default", scope="admin"))[1] for _ in range(2)]
     async with client_of(service) as one, client_of(service) as other:
         await signed_in(one, tokens[0])
@@ -591,7 +591,7 @@ async def test_a_page_of_another_site_is_refused_even_with_a_proof(client):
     assert own.status_code == 303
 
 
-async def test_what_is_not_a_form_is_refused(client):
+async def test_a_body_that_is_not_a_form_is_refused(client):
     document = await client.post("/users", json={"user": "ann"})
     broken = await client.post(
         "/users", content=b"user=%ff", headers={"Content-Type": "application/x-www-form-urlencoded"}
@@ -602,7 +602,7 @@ async def test_what_is_not_a_form_is_refused(client):
     assert [document.status_code, broken.status_code, many.status_code] == [415, 400, 413]
 
 
-# ── Text stays text ──────────────────────────────────────────────────────────────────────────────
+# ── Text is shown as text ────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -632,7 +632,7 @@ async def test_hostile_text_is_shown_as_text_on_every_page(client, service, text
     assert shown_as in await shown(client, "/users/ann/chat/s")
 
 
-async def test_characters_that_hide_or_turn_text_are_left_out_of_pages_but_not_of_the_memory(client, service):
+async def test_characters_that_hide_or_reverse_text_are_stripped_from_pages_but_not_from_the_memory(client, service):
     ann = service.memory.user("ann")
     text = "pay \u202eeerht\u202c \u200bnow\U000e0041\x1b[31m"
     record = await ann.add_memory(text)
@@ -642,7 +642,7 @@ async def test_characters_that_hide_or_turn_text_are_left_out_of_pages_but_not_o
     assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\x1b]", (await shown(client, "/users/ann/memories")))
 
 
-async def test_a_notice_is_text_too(client):
+async def test_a_notice_is_shown_as_text_too(client):
     client.cookies.set("recollect_notice", quote("<b>x</b>"))
     assert "&lt;b&gt;x&lt;/b&gt;" in await shown(client, "/users")
 
@@ -659,14 +659,14 @@ async def test_every_answer_carries_the_rules_for_browsers(client, noor):
     assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy
 
 
-async def test_pages_hold_no_script_and_no_style_of_their_own(client, noor):
+async def test_pages_have_no_inline_script_or_style(client, noor):
     for path in PAGES:
         page = await shown(client, path)
         assert not re.search(r"<script(?![^>]* src=)|<style| style=|\son\w+=", page), path
         assert not re.search(r'(?:src|href)="(?:https?:)?//', page), "a page must not need a network"
 
 
-async def test_static_files_are_kept_by_browsers_and_nothing_else_is_served(client):
+async def test_static_files_are_cached_by_browsers_and_nothing_else_is_served(client):
     page = await shown(client, "/users")
     address = re.search(r'href="(/static/console.css\?v=\w+)"', page)[1]
     file = await client.get(address)
@@ -687,14 +687,14 @@ async def test_static_files_are_kept_by_browsers_and_nothing_else_is_served(clie
         ("", False),
     ],
 )
-async def test_from_a_form_that_did_not_work_one_gets_back_to_its_page_and_to_no_other(client, referer, is_offered):
+async def test_a_failed_form_links_back_to_its_own_page_and_to_no_other(client, referer, is_offered):
     proof = proof_in(await shown(client, "/users"))
     answer = await client.post("/users/ann/learnings", data={"proof": proof, "type": "x"}, headers={"Referer": referer})
     assert answer.status_code == 422
     assert ("Back</a>" in answer.text, bool(referer) and referer in answer.text) == (is_offered, is_offered)
 
 
-async def test_what_is_wrong_with_a_form_is_said_beside_it(client):
+async def test_errors_in_a_form_are_shown_beside_it(client):
     proof = proof_in(await shown(client, "/users"))
     answer = await client.post(
         "/users/ann/chat/s", data={"proof": proof, "message": " "}, headers={"HX-Request": "true"}
@@ -703,14 +703,14 @@ async def test_what_is_wrong_with_a_form_is_said_beside_it(client):
     assert "message" in answer.text and "<html" not in answer.text
 
 
-async def test_a_page_that_waits_is_led_to_sign_in_and_not_filled_with_it(service):
+async def test_an_htmx_request_is_redirected_to_sign_in_and_not_filled_with_it(service):
     await service.keys.create(org="default")
     async with client_of(service) as client:
         answer = await client.get("/users/ann/memories?q=x", headers={"HX-Request": "true"})
         assert (answer.status_code, answer.headers["hx-redirect"]) == (401, "/sign-in")
 
 
-async def test_a_page_that_is_not_there_is_a_page_for_people_and_a_problem_for_programs(client):
+async def test_a_missing_page_is_a_page_for_people_and_a_problem_for_programs(client):
     person = await client.get("/nowhere", headers={"Accept": "text/html,*/*"})
     program = await client.get("/nowhere")
     interface = await client.get("/api/nowhere", headers={"Accept": "text/html"})
@@ -726,12 +726,12 @@ async def test_an_address_that_ends_with_the_user_leads_to_the_conversation(clie
     assert (answer.status_code, answer.headers["location"]) == (303, f"{whose}/chat")
 
 
-async def test_unknown_words_in_an_address_are_refused(client):
+async def test_unknown_or_invalid_parameters_in_an_address_are_refused(client):
     assert (await client.get("/users/ann/memories?limit=7")).status_code == 422
     assert (await client.get("/users/ann/graph?depth=many")).status_code == 422
 
 
-async def test_the_console_is_not_part_of_the_interface_that_programs_read(client):
+async def test_the_console_is_not_in_the_api_description(client):
     described = (await client.get("/openapi.json")).json()["paths"]
     assert not [path for path in described if not path.startswith(("/api", "/health", "/ready", "/metrics"))]
 
@@ -742,7 +742,7 @@ async def test_a_server_that_is_about_to_stop_says_so(client, service):
 
 
 @pytest.mark.parametrize("name", ["overview", "jobs", "keys", "docs"])
-async def test_a_page_about_the_server_leads_back_to_the_user_one_came_from(client, noor, name):
+async def test_a_page_about_the_server_leads_back_to_the_user_viewed_before(client, noor, name):
     beside = re.search(rf'href="(/{name}[^"]*)"', await shown(client, f"{NOOR}/memories"))[1]
     await shown(client, "/users/somebody-else/memories")  # in another tab
     page = await shown(client, beside)
@@ -777,16 +777,16 @@ async def test_growth_and_latency_are_drawn_from_what_happened(client, noor):
     assert "POST /api/users/{user}/context" in page and "of 1 context<" in page
 
 
-async def test_an_org_is_no_user_of_the_index(client, noor):
+async def test_an_org_is_counted_apart_from_users_in_the_index(client, noor):
     await client.post(f"/api{NOOR}/context", json={"query": "Who is Biscuit?"})
     assert "of 2 users and orgs in memory" in await shown(client, "/overview")
 
 
-# ── The interface, for people ────────────────────────────────────────────────────────────────────
+# ── The API, for people ──────────────────────────────────────────────────────────────────────────
 
 
 def lines_in(page: str) -> list[list[str]]:
-    """The lines for a terminal on the page, as a shell would split them."""
+    """The terminal commands on the page, as a shell would split them."""
     return [
         shlex.split(html.unescape(each)) for each in re.findall(r'<pre class="quote"[^>]*>(curl .*?)</pre>', page, re.S)
     ]
@@ -805,7 +805,7 @@ def sent_by(words: list[str]) -> dict[str, Any]:
     }
 
 
-async def test_every_call_of_the_interface_is_shown_with_a_line_that_works(client, noor, service):
+async def test_every_api_call_is_shown_with_a_command_that_works(client, noor, service):
     await shown(client, f"{NOOR}/chat")
     page = await shown(client, "/docs")
     described = (await client.get("/openapi.json")).json()["paths"]
@@ -813,15 +813,15 @@ async def test_every_call_of_the_interface_is_shown_with_a_line_that_works(clien
     assert len(lines) == sum(len(methods) for methods in described.values())
     for path in described:
         assert f'<code class="path">{path}</code>' in page
-    # What erases comes last; an id in capitals is to be replaced, so such a thing is not there.
+    # Deletions come last; an id in capitals is a placeholder, so nothing has it.
     for words in sorted(lines, key=lambda each: "DELETE" in each):
         answer = await client.request(**sent_by(words))
-        is_order = any(word.endswith("/order") for word in words)  # which names all that are there
+        is_order = any(word.endswith("/order") for word in words)  # which must name every existing one
         assert answer.status_code in (200, 201, 204, 404, 409) or is_order, (words, answer.status_code, answer.text)
-    assert (await client.get("/api/users/noor/memories")).json()["memories"] == []  # the last line erased her
+    assert (await client.get("/api/users/noor/memories")).json()["memories"] == []  # the last command erased her
 
 
-async def test_with_keys_the_lines_take_one_from_the_environment_and_say_what_it_must_allow(clock):
+async def test_with_keys_the_commands_take_one_from_the_environment_and_say_what_it_must_allow(clock):
     async with opened(clock=clock) as service, client_of(service) as client:
         _, token = await service.keys.create(org="acme", user="ann", scope="read")
         assert (await client.get("/docs")).headers["location"].endswith("/sign-in")
@@ -838,7 +838,7 @@ async def test_with_keys_the_lines_take_one_from_the_environment_and_say_what_it
         assert sent_by(health)["headers"] == {}
 
 
-async def test_a_user_with_a_hostile_name_breaks_no_line(client):
+async def test_a_user_with_a_hostile_name_breaks_no_command(client):
     name = "a'$(id)`b`;<b>"
     client.cookies.set("recollect_user", quote(name, safe=""))
     for words in lines_in(await shown(client, "/docs")):
@@ -846,7 +846,7 @@ async def test_a_user_with_a_hostile_name_breaks_no_line(client):
         assert not {"$(id)", ";", "`b`"} & set(words)
 
 
-def test_values_that_changed_every_minute_are_not_written_over_each_other():
+def test_labels_of_values_that_changed_every_minute_do_not_overlap():
     now = datetime(2026, 11, 15, tzinfo=UTC)
     began = [now - timedelta(days=90), *(now - timedelta(minutes=minutes) for minutes in (3, 2, 1))]
     facts = [
@@ -865,7 +865,7 @@ def test_values_that_changed_every_minute_are_not_written_over_each_other():
     assert len(long.labels["roomy"].text) == LETTERS_MAX
 
 
-def test_of_a_value_that_does_not_fit_its_bar_the_beginning_is_written_if_that_says_something():
+def test_a_value_too_long_for_its_bar_is_shortened_if_enough_of_it_remains():
     now = datetime(2026, 11, 15, tzinfo=UTC)
     moved = now - timedelta(days=40)
     before = Fact(id="1", key="job", value="marine biologist", valid_from=now - timedelta(days=90), valid_to=moved)

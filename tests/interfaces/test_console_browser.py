@@ -1,4 +1,4 @@
-"""The console in a real browser: a person clicks through every page, and the browser has nothing to complain of."""
+"""The console in a real browser: a person clicks through every page, and the browser reports no errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FLAGS = (
 )
 
 PATIENCE_MS = 20_000
-"""How long a page may take on a machine that has other things to do."""
+"""How long a page may take on a busy machine."""
 expect.set_options(timeout=PATIENCE_MS)
 
 pytestmark = [
@@ -38,7 +38,7 @@ pytestmark = [
 
 @asynccontextmanager
 async def browsing(**more: Any) -> AsyncIterator[Page]:
-    """A page of a fresh browser. Whatever it complains of is an error, and so is a word to another server."""
+    """A page of a fresh browser. Any complaint of the browser is an error, and so is a request to another server."""
     async with async_playwright() as playwright:
         browser: Browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         context = await browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | more))
@@ -65,7 +65,7 @@ def is_ours(address: str) -> bool:
 
 @pytest.fixture
 async def address() -> AsyncIterator[str]:
-    """A server with the sample, and a worker that works beside it."""
+    """A server with the sample, and a worker running beside it."""
     async with opened(settings={"worker": True}) as service:
         await sample.load(service.memory, "default", service.clock())
         async with listening(service) as address:
@@ -73,7 +73,7 @@ async def address() -> AsyncIterator[str]:
 
 
 async def go(page: Page, name: str) -> None:
-    """To another page, by the menu at the side."""
+    """Go to another page through the side menu."""
     await page.get_by_role("navigation", name="Pages").get_by_role("link", name=name, exact=True).click()
 
 
@@ -101,7 +101,7 @@ async def test_a_person_talks_and_sees_what_was_remembered(address):
         await expect(page.locator("#log .bubble")).to_have_count(4)
 
 
-async def test_when_the_agent_fails_the_words_are_still_there_to_be_sent_again(tmp_path: Path):
+async def test_when_the_agent_fails_the_message_can_be_sent_again(tmp_path: Path):
     (tmp_path / "recollect.toml").write_text('[agents.default]\nurl = "http://127.0.0.1:9/v1"\nmodel = "none"\n')
     async with opened(folder=tmp_path) as service, listening(service) as address, browsing() as page:
         await page.goto(f"{address}/users/ann/chat/monday")
@@ -111,7 +111,7 @@ async def test_when_the_agent_fails_the_words_are_still_there_to_be_sent_again(t
         await expect(page.get_by_label("Message", exact=True)).to_have_value("Is anybody there?")
 
 
-async def test_a_person_searches_and_follows_a_memory_to_its_words(address):
+async def test_a_person_searches_and_follows_a_memory_to_its_source(address):
     async with browsing() as page:
         await page.goto(f"{address}/users/noor/memories")
         await page.get_by_label("Search memories").press_sequentially("favourite food", delay=10)
@@ -125,7 +125,7 @@ async def test_a_person_searches_and_follows_a_memory_to_its_words(address):
         await expect(page.locator(".bubble:target")).to_contain_text("harira")
 
 
-async def test_the_words_of_a_memory_are_seen_on_a_later_page_of_a_long_conversation_below_the_bar():
+async def test_a_memorys_source_on_a_later_page_of_a_long_conversation_is_visible_below_the_top_bar():
     async with opened() as service, listening(service) as address, browsing() as page:
         ann = service.memory.user("ann")
         for start in range(0, 160, 40):
@@ -143,7 +143,7 @@ async def test_the_words_of_a_memory_are_seen_on_a_later_page_of_a_long_conversa
 
 
 @pytest.mark.parametrize("user", [".", ".."])
-async def test_users_named_like_a_step_of_a_path_are_opened_like_others(user):
+async def test_users_named_like_a_path_step_are_opened_like_others(user):
     async with opened() as service, listening(service) as address, browsing() as page:
         await service.memory.user(user).add_memory("The kettle is green.", id="..")
         await page.goto(f"{address}/users")
@@ -253,7 +253,7 @@ async def test_an_operator_looks_around_makes_a_key_and_signs_in_with_it(address
         await expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
-async def test_a_person_takes_everything_away_and_is_forgotten(address, tmp_path: Path):
+async def test_a_person_exports_everything_and_is_forgotten(address, tmp_path: Path):
     async with browsing() as page:
         await page.goto(f"{address}/users/noor/chat")
         await go(page, "Export and erase")
@@ -271,7 +271,7 @@ async def test_a_person_takes_everything_away_and_is_forgotten(address, tmp_path
         await expect(page.locator("#notices")).to_contain_text("sample memory of noor")
 
 
-async def test_the_theme_is_switched_and_stays(address):
+async def test_the_theme_can_be_switched_and_stays(address):
     async with browsing(color_scheme="light") as page:
         await page.goto(f"{address}/users/noor/sessions")
         light = await page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -302,7 +302,7 @@ EVERYWHERE = (
 )
 
 
-async def test_on_a_telephone_every_page_fits_and_the_menu_opens(address):
+async def test_on_a_phone_every_page_fits_and_the_menu_opens(address):
     async with browsing(viewport={"width": 390, "height": 844}, has_touch=True) as page:
         for path in EVERYWHERE:
             await page.goto(f"{address}/{path}")
@@ -331,7 +331,7 @@ COVERED = """() => {
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-async def test_no_words_of_the_graph_cover_others(address, width):
+async def test_no_labels_in_the_graph_overlap(address, width):
     async with browsing(viewport={"width": width, "height": 844}) as page:
         for path in ("graph", "graph?depth=1", "graph?depth=3", "graph?entity=Bergen"):
             await page.goto(f"{address}/users/noor/{path}")
@@ -347,7 +347,7 @@ CUT_LABELS = """() => [...document.querySelectorAll(".lane .track text")].filter
 
 
 @pytest.mark.parametrize("width", [320, 390, 700, 900, 1280])
-async def test_no_label_of_the_timeline_is_cut(width):
+async def test_no_label_of_the_timeline_is_cut_off(width):
     async with (
         opened() as service,
         listening(service) as address,
@@ -363,7 +363,7 @@ async def test_no_label_of_the_timeline_is_cut(width):
 
 
 @pytest.mark.parametrize("width", [390, 820])
-async def test_a_form_that_unfolds_in_a_list_lies_within_a_narrow_page(address, width):
+async def test_a_form_that_opens_in_a_list_fits_a_narrow_page(address, width):
     async with browsing(viewport={"width": width, "height": 844}) as page:
         for path in ("profile", "learnings"):
             await page.goto(f"{address}/users/noor/{path}")
@@ -374,7 +374,7 @@ async def test_a_form_that_unfolds_in_a_list_lies_within_a_narrow_page(address, 
                 await form.locator("summary").click()
 
 
-async def test_on_a_telephone_tables_are_read_from_top_to_bottom(address):
+async def test_on_a_phone_tables_are_read_from_top_to_bottom(address):
     async with browsing(viewport={"width": 390, "height": 844}) as page:
         await page.goto(f"{address}/keys")
         await page.get_by_label("Name").fill("the support bot")
@@ -385,7 +385,7 @@ async def test_on_a_telephone_tables_are_read_from_top_to_bottom(address):
         assert await page.evaluate(cut) == 0
 
 
-async def test_with_the_keyboard_alone_one_gets_past_the_menu_and_around(address):
+async def test_the_keyboard_alone_is_enough_to_skip_the_menu_and_get_around(address):
     async with browsing() as page:
         await page.goto(f"{address}/users/noor/sessions")
         await page.keyboard.press("Tab")
@@ -404,7 +404,7 @@ DOUBLES = """() => [...document.querySelectorAll("[id]")].map((each) => each.id)
   .filter((id, at, all) => all.indexOf(id) !== at)"""
 
 
-async def test_everything_one_can_use_has_a_name_and_every_page_one_heading(address):
+async def test_every_control_has_a_name_and_every_page_one_heading(address):
     async with browsing() as page:
         for path in EVERYWHERE:
             await page.goto(f"{address}/{path}")
@@ -453,8 +453,8 @@ CONTRAST = r"""() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_every_text_stands_out_from_its_ground(address, scheme):
-    """As WCAG asks at level AA: 4.5 to 1, and 3 to 1 for large letters."""
+async def test_every_text_contrasts_with_its_background(address, scheme):
+    """As WCAG level AA requires: 4.5 to 1, and 3 to 1 for large text."""
     async with browsing(color_scheme=scheme, reduced_motion="reduce") as page:
         asked = ("users/noor/chat/otters?prompt=true", "users/noor/memories?q=quantum+tax+helicopter+zebra")
         for path in (*EVERYWHERE, *asked):
@@ -472,7 +472,7 @@ FOCUSED = """() => {
 }"""
 
 
-async def test_with_the_keyboard_one_always_sees_where_one_is(address):
+async def test_keyboard_focus_is_always_visible(address):
     async with browsing() as page:
         for path in (*PATHS, "privacy"):
             await page.goto(f"{address}/users/noor/{path}")
@@ -489,7 +489,7 @@ async def test_with_the_keyboard_one_always_sees_where_one_is(address):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-async def test_words_without_end_stay_within_the_page(width):
+async def test_very_long_words_stay_within_the_page(width):
     word, name = "W" * 300, "x" * 100
     async with opened() as service:
         user = service.memory.user(name)
@@ -520,7 +520,7 @@ async def test_words_without_end_stay_within_the_page(width):
                 assert box is None or box["x"] + box["width"] <= width, path
 
 
-async def test_a_call_of_the_interface_is_opened_and_copied(address):
+async def test_an_api_call_is_opened_and_copied(address):
     async with browsing(permissions=["clipboard-read", "clipboard-write"]) as page:
         await page.goto(f"{address}/users/noor/chat")
         await page.get_by_role("link", name="API").click()

@@ -1,4 +1,4 @@
-"""Who is signed in at the console: known to every process, to nobody who made a cookie themselves, and not for ever."""
+"""Who is signed in at the console: known to every process, never by a forged cookie, and not for ever."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recollect.testing.stores import KINDS, fresh_url
 
 SECRET = "0123456789abcdef" * 4
 FRESH = httpx.Limits(max_keepalive_connections=0)
-"""Every request by a connection of its own, so that any process may answer it."""
+"""Each request opens its own connection, so that any process may answer it."""
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ async def is_in(client: httpx.AsyncClient) -> bool:
 
 @contextmanager
 def only(one: int, crew: list[int]) -> Iterator[None]:
-    """While it lasts, this process of the crew answers alone."""
+    """For the duration of the block, only this process of the crew answers."""
     others = [pid for pid in crew if pid != one]
     for pid in others:
         os.kill(pid, signal.SIGSTOP)
@@ -55,14 +55,14 @@ def only(one: int, crew: list[int]) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-async def test_who_signed_in_at_one_process_is_known_to_all_until_they_leave(tmp_path):
-    # Nobody works, so that no process is stopped while it holds the file.
+async def test_a_visitor_signed_in_at_one_process_is_known_to_all_until_signing_out(tmp_path):
+    # No worker runs, so that no process is stopped while it holds the file.
     with served_by_two(tmp_path, "--set", "worker=false") as (address, running):
         crew = until(lambda: (found := children(running.pid)) and len(found) == 2 and found)
         async with httpx.AsyncClient(base_url=address, limits=FRESH, timeout=20) as client:
             with only(crew[0], crew):
                 page = await shown(client, "/keys")
-            with only(crew[1], crew):  # without keys, too, a form of one process counts at the other
+            with only(crew[1], crew):  # even without keys, a form of one process is accepted by the other
                 made = await client.post("/keys", data={"proof": proof_in(page), "scope": "admin", "name": "first"})
             token = re.search(r"rk_[0-9a-f]{12}_[\w-]{43}", made.text)[0]
             with only(crew[0], crew):
@@ -96,7 +96,7 @@ async def test_servers_with_the_same_secret_and_store_know_each_others_visitors(
             assert not await is_in(client)
 
 
-async def test_without_a_secret_of_ones_own_every_start_has_another(clock):
+async def test_without_a_configured_secret_every_start_has_a_new_one(clock):
     async with opened(clock=clock) as before, opened(clock=clock) as after:
         cookie = before.seats.take("key")
         assert await before.seats.key_of(cookie) == "key"
@@ -104,10 +104,10 @@ async def test_without_a_secret_of_ones_own_every_start_has_another(clock):
         assert not after.seats.proves("", before.seats.proof(""))
 
 
-# ── What does not count ──────────────────────────────────────────────────────────────────────────
+# ── What is not accepted ─────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_cookie_that_was_changed_anywhere_counts_no_more(service):
+async def test_a_cookie_changed_anywhere_is_no_longer_valid(service):
     cookie = service.seats.take("0123456789ab")
     assert await service.seats.key_of(cookie) == "0123456789ab"
     for place, character in enumerate(cookie):
@@ -116,18 +116,18 @@ async def test_a_cookie_that_was_changed_anywhere_counts_no_more(service):
 
 
 @pytest.mark.parametrize("cookie", ["", ".", "...", "a.b.c.d", "ü" * 64, "." * 5_000, "0123456789ab.99999999999999.x."])
-async def test_what_is_no_cookie_of_ours_is_nobody(service, cookie):
+async def test_a_cookie_that_is_not_ours_signs_nobody_in(service, cookie):
     assert await service.seats.key_of(cookie) is None
     await service.seats.leave(cookie)
     assert (await service.stores["everything"].changes(HOME, None)).put == ()
 
 
-async def test_the_proof_of_a_form_makes_no_cookie(service):
+async def test_the_proof_of_a_form_does_not_work_as_a_cookie(service):
     seat = service.seats.take("0123456789ab").rpartition(".")[0]
     assert await service.seats.key_of(f"{seat}.{service.seats.proof(seat)}") is None
 
 
-async def test_a_seat_is_over_after_half_a_day_and_with_its_key(service, clock):
+async def test_a_seat_ends_after_half_a_day_or_with_its_key(service, clock):
     _, token = await service.keys.create(org="default")
     _, short = await service.keys.create(org="default", expires="1h")
     async with client_of(service) as long_seat, client_of(service) as short_seat:
@@ -141,7 +141,7 @@ async def test_a_seat_is_over_after_half_a_day_and_with_its_key(service, clock):
         assert not await is_in(long_seat)
 
 
-async def test_a_revoked_key_is_out_with_the_next_click(service):
+async def test_a_revoked_key_is_signed_out_at_the_next_click(service):
     key, token = await service.keys.create(org="default")
     async with client_of(service) as client:
         await signed_in(client, token)
@@ -151,7 +151,7 @@ async def test_a_revoked_key_is_out_with_the_next_click(service):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_who_left_is_kept_in_every_store_and_no_longer_than_the_cookie_would_have_counted(kind, clock):
+async def test_a_sign_out_is_recorded_in_every_store_for_as_long_as_the_cookie_would_be_valid(kind, clock):
     with fresh_url(kind) as url:
         async with opened(url, clock=clock, settings={"job_attempts_max": 1}) as service:
             one, other = service.seats.take("a"), service.seats.take("b")

@@ -28,7 +28,7 @@ MANY = 400
 
 
 async def fill(url: str, **changes: Any) -> None:
-    """A memory with something of everything, and all work done."""
+    """Fill a memory with something of everything, and do all the work."""
     async with Memory.open(url, embedder=HashingEmbedder(), worker=False, window_tokens=300, **changes) as memory:
         ann = memory.user("ann")
         chat = ann.session("monday", agent="support")
@@ -47,7 +47,7 @@ async def fill(url: str, **changes: Any) -> None:
 
 
 async def told(url: str) -> dict[str, Any]:
-    """What can be asked of it."""
+    """What it answers."""
     async with Memory.open(url, embedder=HashingEmbedder(), worker=False, window_tokens=300) as memory:
         ann = memory.user("ann")
         chat = ann.session("monday", agent="support")
@@ -85,7 +85,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def copy(recollect, source, target):
-    """Copies from the source to the target."""
+    """Copy from the source to the target."""
     return lambda *options: recollect("copy", source, target, *options, at=None)
 
 
@@ -105,7 +105,7 @@ def test_copying_again_changes_nothing(copy, target):
     assert (again["copied"], again["known"], again["verified"]) == (0, again["records"], True)
 
 
-def test_a_dry_run_tells_and_writes_nothing(copy):
+def test_a_dry_run_reports_and_writes_nothing(copy):
     planned = copy("--dry-run", "--json").json
     assert (planned["copied"], planned["verified"]) == (planned["records"], False)
     assert "nothing was changed" in copy("--dry-run").out
@@ -125,7 +125,7 @@ async def _say_more(url: str) -> None:
         await memory.user("ann").session("tuesday").add_message("user", "One more thing.")
 
 
-def test_a_different_record_under_the_same_id_is_told_and_left_alone(copy, source, target):
+def test_a_different_record_under_the_same_id_is_reported_and_left_alone(copy, source, target):
     copy()
     asyncio.run(_edit(target))
     ran = copy()
@@ -134,7 +134,7 @@ def test_a_different_record_under_the_same_id_is_told_and_left_alone(copy, sourc
     assert asyncio.run(told(target))["history"][-1] == "The spare key is gone."
 
 
-def test_what_differs_is_taken_from_the_source_when_asked_to(copy, source, target):
+def test_differing_records_are_overwritten_from_the_source_on_request(copy, source, target):
     copy()
     asyncio.run(_reword(target))
     found = copy("--overwrite", "--json")
@@ -166,7 +166,7 @@ async def _edit_by_version(url: str) -> None:
         await ann.update_memory("key", content="The spare key is gone.", version=held.version)
 
 
-def test_what_was_not_enriched_yet_is_enriched_in_the_new_store(recollect, tmp_path):
+def test_what_was_not_yet_enriched_is_enriched_in_the_new_store(recollect, tmp_path):
     old, new = (f"sqlite:///{tmp_path}/{name}.db" for name in ("old", "new"))
     asyncio.run(_tell(old))
     ran = recollect("copy", old, new, at=None)
@@ -185,7 +185,7 @@ async def _learned(url: str) -> list[str]:
         return [fact.value for fact in (await memory.user("ann").profile()).facts]
 
 
-def test_only_chosen_layers_are_copied_with_what_lives_with_them(recollect, source, tmp_path):
+def test_only_chosen_layers_are_copied_with_what_belongs_to_them(recollect, source, tmp_path):
     hot = f"sqlite:///{tmp_path}/hot.db"
     ran = recollect("copy", source, hot, "--layer", "conversation", "--layer", "working", "--json", at=None)
     assert ran.code == 0 and ran.json["verified"]
@@ -210,7 +210,7 @@ async def _told_by_two(rest: str, hot: str) -> list[str]:
         return [message.content for message in (await chat.messages(limit=100))[0]]
 
 
-def test_mistakes_are_told_in_one_line_and_make_no_file(recollect, source, tmp_path):
+def test_mistakes_are_reported_in_one_line_and_create_no_file(recollect, source, tmp_path):
     for arguments, code in (
         ((source, source), BAD_INPUT),
         ((source, "nonsense"), BAD_INPUT),
@@ -226,7 +226,7 @@ def test_mistakes_are_told_in_one_line_and_make_no_file(recollect, source, tmp_p
 
 
 async def copy_until(source: str, target: str, at: int) -> None:
-    """Copy, and end without warning at the n-th step of the new store."""
+    """Copy, and die without warning at the n-th step of the new store."""
     old, new = await open_store(source), SteppedStore(await open_store(target), DieAt(at))
     async for _ in Copying(old, new).run():
         pass
@@ -247,7 +247,7 @@ async def _fill_large(url: str) -> None:
 
 
 @pytest.mark.parametrize("at", [1, 6, 7, 12, 15, 20])
-def test_a_copy_that_was_killed_goes_on_where_it_was(recollect, large, tmp_path, at):
+def test_a_killed_copy_resumes_where_it_was(recollect, large, tmp_path, at):
     target = f"sqlite:///{tmp_path}/new.db"
     assert ended(start(copy_until, large, target, at)) == KILLED
     with closing(sqlite3.connect(tmp_path / "new.db")) as db:
@@ -269,7 +269,7 @@ async def test_records_of_a_layer_keep_their_order_in_several_stores_too(tmp_pat
     await new.close()
 
 
-async def test_what_will_be_so_comes_to_be_so_in_the_new_store_too(clock):
+async def test_a_future_fact_takes_effect_in_the_new_store_too(clock):
     old, new = await open_store("memory://"), await open_store("memory://")
     async with Memory.open(old, clock=clock, embedder=HashingEmbedder(), worker=False) as memory:
         await memory.user("ann").add_fact("city", "Oslo")
@@ -281,5 +281,5 @@ async def test_what_will_be_so_comes_to_be_so_in_the_new_store_too(clock):
         assert "Bergen" in (await memory.user("ann").get_context("Where do I live?")).system
 
 
-def test_help_tells_what_it_does():
+def test_the_help_says_what_it_does():
     assert "compare both sides" in CliRunner().invoke(app, ["copy", "--help"]).stdout

@@ -1,4 +1,4 @@
-"""What `recollect doctor` says of settings, of meaning and of models: what is well, and what to do where it is not."""
+"""What `recollect doctor` says about settings, embeddings and models: what is well, and how to fix what is not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def a_memory_with_meaning(recollect):
     recollect("worker", "--once")
 
 
-def test_a_folder_without_memories_is_well_and_told_how_to_begin(recollect, tmp_path, monkeypatch):
+def test_a_folder_without_memories_is_healthy_and_says_how_to_begin(recollect, tmp_path, monkeypatch):
     (tmp_path / "fresh").mkdir()
     monkeypatch.chdir(tmp_path / "fresh")
     ran = recollect("doctor", "--json", at=None)
@@ -55,18 +55,18 @@ def test_the_doctor_says_where_settings_come_from_and_which_are_misspelt(recolle
     assert told["advice"] == "perhaps RECOLLECT_CONVERSATION_DAYS is meant"
 
 
-def test_work_for_later_does_not_count_as_waiting(recollect):
+def test_scheduled_work_does_not_count_as_waiting(recollect):
     jobs = recollect("stats", "--json").json["jobs"]
     assert (jobs["waiting"], jobs["running"]) == (0, 0) and jobs["scheduled"] > 0
     (check,) = [check for check in recollect("doctor", "--json").json if check["name"] == "jobs"]
     assert check["state"] == "ok" and check["found"].startswith("0 waiting, 0 running")
 
 
-def test_the_doctor_finds_the_usual_embedder_well(embedder_check):
+def test_the_doctor_finds_the_default_embedder_healthy(embedder_check):
     assert embedder_check()["state"] == "ok"
 
 
-def test_a_model_that_was_not_built_is_told_with_the_command_that_builds_it(embedder_check, monkeypatch, tmp_path):
+def test_a_model_that_was_not_built_is_reported_with_the_command_that_builds_it(embedder_check, monkeypatch, tmp_path):
     monkeypatch.setenv("RECOLLECT_EMBEDDER", "minilm")
     monkeypatch.setenv("RECOLLECT_MODELS", str(tmp_path / "models"))
     check = embedder_check()
@@ -75,14 +75,14 @@ def test_a_model_that_was_not_built_is_told_with_the_command_that_builds_it(embe
     assert "wordllama" not in check["advice"]
 
 
-def test_words_alone_are_a_choice_and_told_as_one(embedder_check, monkeypatch):
+def test_searching_by_words_alone_is_reported_as_a_choice(embedder_check, monkeypatch):
     monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
     check = embedder_check()
     assert check["state"] == "warn"
     assert "unless this is what you want" in check["advice"]
 
 
-def test_memories_of_another_embedder_are_told_with_the_way_to_change_them(embedder_check, monkeypatch):
+def test_memories_of_another_embedder_are_reported_with_the_way_to_convert_them(embedder_check, monkeypatch):
     monkeypatch.setenv("RECOLLECT_EMBEDDER", "openai:text-embedding-3-small@512")
     check = embedder_check()
     assert check["state"] == "warn"
@@ -116,7 +116,7 @@ async def test_a_chat_model_is_asked_one_short_question(url, monkeypatch):
     assert len(str(request["messages"])) < 100
 
 
-async def test_without_a_chat_model_none_is_asked_and_none_is_missed(url):
+async def test_without_a_chat_model_none_is_asked_and_nothing_is_reported_missing(url):
     assert "chat model" not in await _examined(url)
 
 
@@ -126,7 +126,7 @@ async def test_a_chat_model_is_asked_before_there_are_memories_too(tmp_path, mon
     assert "nothing is kept there yet" in found["store"].found and found["chat model"].state == "ok"
 
 
-async def test_a_chat_model_that_refuses_is_told_with_what_to_look_at(url, monkeypatch):
+async def test_a_chat_model_that_refuses_is_reported_with_what_to_check(url, monkeypatch):
     async with an_endpoint(monkeypatch, "LLM", "/v1/chat/completions", YES) as endpoint:
         endpoint.always = answer(401)
         check = (await _examined(url))["chat model"]
@@ -134,7 +134,7 @@ async def test_a_chat_model_that_refuses_is_told_with_what_to_look_at(url, monke
     assert "check llm, llm_url and llm_key" in check.advice
 
 
-async def test_a_chat_model_that_says_nothing_is_not_waited_for_for_long(url, monkeypatch):
+async def test_a_chat_model_that_does_not_answer_is_not_waited_for_long(url, monkeypatch):
     monkeypatch.setattr(doctor, "ANSWER_S", 0.2)
     async with an_endpoint(monkeypatch, "LLM", "/v1/chat/completions", YES) as endpoint:
         endpoint.always = sleep_on_it
@@ -143,7 +143,7 @@ async def test_a_chat_model_that_says_nothing_is_not_waited_for_for_long(url, mo
     assert check.state == "warn" and "openai:small did not answer" in check.found
 
 
-async def test_an_endpoint_of_embeddings_is_asked_for_one(url, monkeypatch):
+async def test_an_embeddings_endpoint_is_asked_for_one_embedding(url, monkeypatch):
     async with an_endpoint(monkeypatch, "EMBEDDER", "/v1/embeddings", VECTOR) as endpoint:
         well = (await _examined(url))["embeddings"]
         endpoint.always = answer(500)
@@ -155,9 +155,7 @@ async def test_an_endpoint_of_embeddings_is_asked_for_one(url, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "value"), [("llm", "magic"), ("embedder", "magic"), ("masking", "magic"), ("index", "magic://")]
 )
-def test_a_setting_that_keeps_a_memory_from_opening_is_named_and_the_store_is_not_blamed(
-    recollect, monkeypatch, name, value
-):
+def test_a_setting_that_prevents_opening_is_named_and_the_store_is_not_blamed(recollect, monkeypatch, name, value):
     monkeypatch.setenv(f"RECOLLECT_{name.upper()}", value)
     ran = recollect("doctor", "--json")
     (failed,) = [check for check in ran.json if check["state"] == "fail"]

@@ -1,4 +1,4 @@
-"""What `recollect doctor` says of servers: versions, extensions, durability, migrations, clocks, and what to do."""
+"""What `recollect doctor` says about servers: versions, extensions, durability, migrations, clocks, and what to do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_postgresql_is_examined_from_version_to_clock(recollect):
 
 
 @pytest.mark.xdist_group("postgresql")
-def test_a_postgresql_of_an_earlier_version_is_told_and_left_as_it_is(recollect):
+def test_an_earlier_schema_in_postgresql_is_reported_and_left_as_it_is(recollect):
     with fresh_url("postgresql") as url:
         recollect("add", "Ann's bicycle is green.", at=url)
         schema = url.rpartition("schema=")[2]
@@ -55,7 +55,7 @@ def test_a_postgresql_of_an_earlier_version_is_told_and_left_as_it_is(recollect)
 
 
 @pytest.mark.xdist_group("postgresql")
-async def test_a_careless_postgresql_is_told_what_to_change():
+async def test_a_carelessly_configured_postgresql_comes_with_advice_on_what_to_change():
     with fresh_url("postgresql") as url:
         async with opened(url.replace("schema=", "pgvector=off&pool_max=60&schema=")) as store:
             findings = {finding.name: finding for finding in await store.examine()}
@@ -65,7 +65,7 @@ async def test_a_careless_postgresql_is_told_what_to_change():
 
 
 @pytest.mark.xdist_group("postgresql")
-async def test_a_superuser_is_told_of_the_lock_it_walks_past():
+async def test_a_superuser_is_warned_about_bypassing_row_level_security():
     with fresh_url("postgresql") as url, shared_server().admin() as admin:
         async with opened(url.replace("recollect@", "postgres@")) as store:
             findings = {finding.name: finding for finding in await store.examine()}
@@ -88,14 +88,14 @@ def test_a_redis_is_examined_from_version_to_clock(recollect, kind):
         assert found["cluster"]["found"] == "3 masters, each with a replica"
 
 
-def test_a_redis_that_may_lose_a_second_is_told_so(recollect):
+def test_a_redis_that_may_lose_a_second_gets_a_warning(recollect):
     with RedisServer("redis", {"appendfsync": "everysec"}) as server:
         found = checks(recollect("doctor", "--json", at=server.url()))
     assert found["durability"]["state"] == "warn"
     assert "appendfsync always" in found["durability"]["advice"]
 
 
-def test_a_careless_redis_fails_the_examination(recollect):
+def test_a_carelessly_configured_redis_fails_the_examination(recollect):
     settings = {"appendonly": "no", "maxmemory": "20mb", "maxmemory-policy": "allkeys-lru"}
     with RedisServer("redis", settings) as server:
         ran = recollect("doctor", "--json", at=server.url())
@@ -107,7 +107,7 @@ def test_a_careless_redis_fails_the_examination(recollect):
 
 
 @pytest.mark.xdist_group("cosmos")
-def test_a_cosmos_emulator_is_told_from_an_account(recollect):
+def test_a_cosmos_emulator_is_distinguished_from_an_account(recollect):
     with fresh_url("cosmos") as url:
         found = checks(recollect("doctor", "--json", at=url))
     assert found["durability"]["state"] == "warn"
@@ -123,7 +123,7 @@ def test_several_stores_are_examined_at_once(recollect, monkeypatch):
     assert {found[name]["state"] for name in ("the rest: clock", "working: clock")} == {"ok"}
 
 
-def test_of_several_stores_the_one_that_is_away_is_named(recollect, monkeypatch):
+def test_of_several_stores_the_unreachable_one_is_named(recollect, monkeypatch):
     with fresh_url("redis") as cache:
         monkeypatch.setenv("RECOLLECT_LAYERS", f"working={cache}")
         monkeypatch.setenv("RECOLLECT_BUSY_TIMEOUT_S", "1")
@@ -134,7 +134,7 @@ def test_of_several_stores_the_one_that_is_away_is_named(recollect, monkeypatch)
     assert "s3cret" not in json.dumps(ran.json)
 
 
-def test_a_postgresql_that_lets_nobody_in_says_whether_it_is_the_password_or_the_database(recollect):
+def test_a_refused_postgresql_login_is_blamed_on_the_password_or_the_database(recollect):
     server = PostgresServer()
     try:
         with server.admin() as admin:
@@ -151,13 +151,13 @@ def test_a_postgresql_that_lets_nobody_in_says_whether_it_is_the_password_or_the
     assert "s3cret" not in str(list(told.values()))
 
 
-def test_a_postgresql_that_is_too_old_is_refused_before_anything_is_made_in_it():
+def test_a_postgresql_that_is_too_old_is_refused_before_anything_is_created_in_it():
     with pytest.raises(Unavailable, match="PostgreSQL 14 is too old: 15 or later"):
         check_server(140_011)
 
 
 @pytest.mark.parametrize("kind", ["redis", "valkey"])
-def test_a_redis_that_wants_another_password_says_so(recollect, kind):
+def test_a_wrong_redis_password_is_reported(recollect, kind):
     with RedisServer(kind, {"requirepass": "right"}) as server:
         told = checks(recollect("doctor", "--json", at=server.url().replace("redis://", "redis://:s3cret@")))["store"]
     assert told["state"] == "fail"
@@ -166,7 +166,7 @@ def test_a_redis_that_wants_another_password_says_so(recollect, kind):
 
 
 @pytest.mark.parametrize(("ahead_ms", "state"), [(1_500, "ok"), (-5_000, "warn"), (90_000, "fail")])
-def test_clocks_that_differ_are_told_by_how_much(ahead_ms, state):
+def test_clock_differences_are_reported_with_their_size(ahead_ms, state):
     finding = clock_finding([0, ahead_ms])
     assert finding.state == state
     assert f"{abs(ahead_ms) / 1000:.1f} s {'behind' if ahead_ms < 0 else 'ahead'}" in finding.found

@@ -56,7 +56,7 @@ SHOWN = {
 
 
 def command(program: Path) -> list[str]:
-    """What the first line says to run, after what it says to install."""
+    """The command in the first line, after the part that says what to install."""
     first = program.read_text(encoding="utf-8").splitlines()[0]
     installs, _, runs = first.removeprefix("# ").rpartition(" && ")
     assert first.startswith("# ") and (
@@ -66,7 +66,7 @@ def command(program: Path) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """As on a machine where nothing is configured, and where the package is installed."""
+    """As on a machine where nothing is configured and the package is installed."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "OPENAI_"))}
     return kept | {"PYTHONPATH": str(EXAMPLES.parent)}
 
@@ -84,7 +84,7 @@ def test_an_example_runs_with_the_command_in_its_first_line(program, tmp_path):
 
 @pytest.fixture
 def endpoint():
-    """Speaks as OpenAI's endpoint does: calls its tool once, then answers. Gives its address and what it is sent."""
+    """Speaks like OpenAI's endpoint: calls its tool once, then answers. Yields its address and what it is sent."""
     sent: list[dict[str, Any]] = []
 
     def answer(request: Request) -> Answer:
@@ -108,7 +108,7 @@ def completion(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["plain_openai_loop.py", "openai_compatible.py"])
-def test_with_an_endpoint_the_loops_ask_a_model_and_give_it_what_they_remember(name, endpoint, tmp_path):
+def test_with_an_endpoint_the_loops_ask_a_model_and_pass_it_what_they_remember(name, endpoint, tmp_path):
     url, sent = endpoint
     environ = environment() | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "sk-none"}
     whole = [sys.executable, str(EXAMPLES / name)]
@@ -155,7 +155,7 @@ def say(web: httpx.Client, session: str, text: str) -> str:
             time.sleep(0.1)
 
 
-async def test_the_entry_for_a_desktop_assistant_starts_a_memory(tmp_path):
+async def test_the_config_entry_for_a_desktop_assistant_starts_a_memory(tmp_path):
     text = (EXAMPLES / "mcp_desktop.json").read_text(encoding="utf-8").replace("/home/ann", tmp_path.as_posix())
     entry = json.loads(text)["mcpServers"]["recollect"]
     assert entry["command"] == "recollect"

@@ -20,7 +20,7 @@ def test_a_hit_names_the_legs_that_count_with_the_largest_first():
     assert _hit().explain() == "0.50"
 
 
-def test_what_is_printed_while_trying_things_out_is_short_and_has_no_vector():
+def test_the_repr_of_a_hit_and_a_record_is_short_and_has_no_vector():
     for thing in (_hit(words=0.5), _hit().record):
         assert len(repr(thing)) < 160
         assert "Tea is at four." in repr(thing) and "x01" not in repr(thing)

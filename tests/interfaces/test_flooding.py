@@ -1,4 +1,4 @@
-"""A flood by one key is told to wait, and another key is answered all the while."""
+"""One key that floods the server is told to wait, while another key is answered throughout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from recollect.testing.flooding import drill
 
 
 @pytest.mark.timeout(300)
-def test_who_asks_in_peace_is_answered_while_another_key_floods_the_server(tmp_path):
+def test_a_normal_caller_is_answered_while_another_key_floods_the_server(tmp_path):
     flooded = drill(tmp_path, 20)
     print(flooded)
     assert set(flooded.calm.statuses) | set(flooded.during.statuses) == {200}
@@ -16,7 +16,7 @@ def test_who_asks_in_peace_is_answered_while_another_key_floods_the_server(tmp_p
 
 
 @pytest.mark.timeout(180)
-def test_who_asks_in_peace_is_answered_while_keys_are_made_up_one_after_the_other(tmp_path):
+def test_a_normal_caller_is_answered_while_somebody_tries_made_up_keys(tmp_path):
     flooded = drill(tmp_path, 20, made_up=True)
     print(flooded)
     assert set(flooded.calm.statuses) | set(flooded.during.statuses) == {200}

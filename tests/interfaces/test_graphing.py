@@ -33,7 +33,7 @@ def test_the_help_of_each_verb_has_a_purpose_an_example_and_the_exit_codes(recol
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_what_reads_or_changes_makes_no_file(recollect, tmp_path, command):
+def test_commands_that_read_or_change_create_no_file(recollect, tmp_path, command):
     ran = recollect(*command, at=None)
     assert (ran.code, ran.out) == (1, "")
     assert list(tmp_path.iterdir()) == []
@@ -42,7 +42,7 @@ def test_what_reads_or_changes_makes_no_file(recollect, tmp_path, command):
 # ── Business objects ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_business_object_is_kept_shown_and_let_go_of(recollect):
+def test_a_business_object_is_stored_shown_and_invalidated(recollect):
     kept = recollect("entities", "put", "customer", "42", ACME, "--alias", "Acme", "--life", "60", "--json").json
     assert (kept["name"], kept["aliases"]) == ("Acme GmbH", ["Acme"])
     assert "customer 42: Acme GmbH, plan: gold" in recollect("entities").out
@@ -53,7 +53,7 @@ def test_a_business_object_is_kept_shown_and_let_go_of(recollect):
     assert recollect("entities", "get", "customer", "42").code == 1
 
 
-def test_all_business_objects_are_let_go_of_only_when_that_is_said(recollect):
+def test_all_business_objects_are_invalidated_only_on_explicit_request(recollect):
     assert recollect("entities", "put", "customer", "42", ACME).code == 0
     assert recollect("entities", "invalidate").code == 2
     assert recollect("entities", "invalidate", "customer", "--all").code == 2
@@ -91,7 +91,7 @@ def _said(ran) -> set[str]:
     return {relation["content"] for relation in ran.json["relations"]}
 
 
-def test_the_graph_shows_what_hangs_together_now_and_at_a_time(graph):
+def test_the_graph_shows_what_is_related_now_and_at_a_past_time(graph):
     assert _said(graph("graph", "--json")) == {"Ana lives in Bergen", "Ana works at Equinor", "user sister Ana"}
     told = graph("graph", "show", "Ana").out
     assert "Ana lives in Bergen" in told and "2026-03-01" in told
@@ -124,7 +124,7 @@ def test_two_entities_become_one_and_two_again(graph):
     assert graph("graph", "undo-merge", "Anita").code == 1
 
 
-def test_the_graph_is_drawn_into_files_that_are_not_replaced_by_accident(graph, tmp_path):
+def test_the_graph_is_drawn_to_files_that_are_not_overwritten_by_accident(graph, tmp_path):
     svg, dot = str(tmp_path / "ana.svg"), str(tmp_path / "ana.dot")
     assert graph("graph", "show", "Ana", "--svg", svg, "--dot", dot).code == 0
     assert "Bergen" in (tmp_path / "ana.svg").read_text()
@@ -133,7 +133,7 @@ def test_the_graph_is_drawn_into_files_that_are_not_replaced_by_accident(graph, 
     assert graph("graph", "show", "Ana", "--svg", svg, "--force").code == 0
 
 
-def test_the_graph_of_the_org_is_another_one(graph):
+def test_the_graph_of_the_org_is_separate(graph):
     assert graph("graph", "relate", "Acme", "owns", "Bolt", "--org-wide").code == 0
     assert _said(graph("graph", "--org-wide", "--json")) == {"Acme owns Bolt"}
     assert graph("graph", "show", "Acme").code == 1
@@ -142,7 +142,7 @@ def test_the_graph_of_the_org_is_another_one(graph):
 # ── Episodes ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_session_that_is_over_becomes_an_episode_that_can_be_read(recollect):
+def test_a_closed_session_becomes_an_episode_that_can_be_read(recollect):
     talk = "My sister Ana visits on Friday.\nShall we cook or eat out?\nWe decided to cook lasagne on Friday.\n"
     assert recollect("chat", "--script", "-", "--session", "monday", input=talk).code == 0
     assert recollect("episodes").code == 1

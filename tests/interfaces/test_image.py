@@ -1,4 +1,4 @@
-"""The image and the compose file do what the page on deployment says. They need a container engine: `make image`."""
+"""The image and the compose file do what the deployment page says. They need a container engine: `make image`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def volume() -> Iterator[str]:
 
 @pytest.fixture
 def container(image: str, volume: str) -> Iterator[tuple[str, str, str]]:
-    """A server as the page starts it: the container's name, its address, and a key."""
+    """A server started as the page says: the container's name, its address, and a key."""
     key = key_in(docker("run", "--rm", "-v", f"{volume}:/data", image, "keys", "create", "--org", "acme"))
     name = docker("run", "-d", "-v", f"{volume}:/data", "-p", "127.0.0.1:0:8765", image).strip()
     yield name, "http://" + docker("port", name, "8765").split()[0], key
@@ -62,7 +62,7 @@ def container(image: str, volume: str) -> Iterator[tuple[str, str, str]]:
 
 @pytest.fixture
 def stack(image: str) -> Iterator[tuple[list[str], str]]:
-    """Everything that the compose file has, under a name of its own."""
+    """Everything in the compose file, under its own project name."""
     secret = {"POSTGRES_PASSWORD": secrets.token_hex(24), "CONSOLE_SECRET": secrets.token_hex(32)}
     told = json.loads(docker("compose", "-f", "examples/compose.yml", "config", "--format", "json", **secret))
     told["name"] = image
@@ -91,7 +91,7 @@ def key_in(shown: str) -> str:
 
 
 def asked(address: str, path: str, key: str = "", body: object = None) -> dict[str, object]:
-    """An answer of the server, once it gives any."""
+    """The server's answer, as soon as it gives one."""
     request = urllib.request.Request(address + path, json.dumps(body).encode() if body else None)
     request.add_header("content-type", "application/json")
     if key:
@@ -113,7 +113,7 @@ def said(address: str, key: str, chat: str, text: str) -> str:
 
 
 def remembers(address: str, key: str) -> bool:
-    """Where Ann lives is known, at the latest when the worker was there."""
+    """Whether the server knows where Ann lives, at the latest after the worker has run."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         if "Lisbon" in said(address, key, "asking", "Where do I live?"):
@@ -122,12 +122,12 @@ def remembers(address: str, key: str) -> bool:
     return False
 
 
-def test_without_a_key_a_container_does_not_serve(image):
+def test_a_container_does_not_serve_without_a_key(image):
     refused = subprocess.run([str(ENGINE), "run", "--rm", image], capture_output=True, text=True, check=False)
     assert refused.returncode == 2 and "recollect keys create" in refused.stderr
 
 
-def test_a_container_remembers_over_a_restart_and_stops_without_being_killed(container):
+def test_a_container_remembers_across_a_restart_and_stops_without_being_killed(container):
     name, address, key = container
     assert asked(address, "/ready")["status"] == "ready"
     said(address, key, "one", "I moved to Lisbon in May.")
@@ -139,7 +139,7 @@ def test_a_container_remembers_over_a_restart_and_stops_without_being_killed(con
     assert remembers("http://" + docker("port", name, "8765").split()[0], key)
 
 
-def test_a_container_runs_without_root_and_needs_to_write_nowhere_but_in_its_volume(image, volume):
+def test_a_container_runs_without_root_and_writes_only_to_its_volume(image, volume):
     assert docker("run", "--rm", "--entrypoint", "id", image, "-u").strip() == "10001"
     locked = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
     docker("run", "--rm", *locked, "-v", f"{volume}:/data", image, "add", "Ann likes tea.", "--user", "ann")
@@ -147,7 +147,7 @@ def test_a_container_runs_without_root_and_needs_to_write_nowhere_but_in_its_vol
     assert "Ann likes tea." in found
 
 
-def test_what_the_container_says_of_its_health_is_true(container):
+def test_the_containers_health_check_passes(container):
     name, _, _ = container
     until = time.monotonic() + PATIENCE_S
     while (state := docker("inspect", name, "--format", "{{.State.Health.Status}}").strip()) == "starting":
@@ -156,7 +156,7 @@ def test_what_the_container_says_of_its_health_is_true(container):
     assert state == "healthy"
 
 
-def test_the_compose_file_serves_from_postgresql_and_redis_with_workers_beside_it(stack):
+def test_the_compose_file_serves_from_postgresql_and_redis_with_separate_workers(stack):
     compose, key = stack
     address = "http://" + docker(*compose, "port", "server", "8765").strip()
     stores = asked(address, "/health")["stores"]

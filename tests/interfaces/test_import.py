@@ -1,4 +1,4 @@
-"""Files of JSON Lines on their way in: what is stored, what is refused, and what twice means."""
+"""Importing JSON Lines: what is stored, what is refused, and what importing twice does."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_importing_twice_changes_nothing(recollect, lines):
     assert [row["content"] for row in map(json.loads, before)].count("I drink oolong.") == 2
 
 
-def test_an_import_goes_on_where_it_was_stopped(recollect, lines):
+def test_an_import_resumes_where_it_was_stopped(recollect, lines):
     items = [{"role": "user", "content": f"message {n}"} for n in range(120)]
     assert recollect("import", lines(*items[:70])).code == 0
     outcome = recollect("import", lines(*items), "--json").json
@@ -52,7 +52,7 @@ def test_an_import_goes_on_where_it_was_stopped(recollect, lines):
     assert _contents(recollect) == [item["content"] for item in items]
 
 
-def test_a_memory_that_was_changed_since_is_not_brought_back(recollect, lines):
+def test_a_memory_changed_since_the_import_is_not_reverted(recollect, lines):
     file = lines({"content": "Porto."}, {"role": "user", "content": "Hello there."})
     recollect("import", file)
     (hit,) = recollect("search", "Porto", "--layer", "long_term", "--json").json
@@ -64,7 +64,7 @@ def test_a_memory_that_was_changed_since_is_not_brought_back(recollect, lines):
     assert "Lisbon." in _contents(recollect)
 
 
-def test_owners_in_a_file_are_passed_over(recollect, lines):
+def test_owners_in_a_file_are_ignored(recollect, lines):
     owned = GOOD | {"user_id": "victim", "org_id": "other", "user": "victim", "org": "other"}
     assert recollect("import", lines(owned), "--user", "ann").code == 0
     assert recollect("export", "--user", "ann").code == 0
@@ -76,7 +76,7 @@ def test_owners_in_a_file_are_passed_over(recollect, lines):
     assert recollect("stats", "--json").json["users"] == 2
 
 
-def test_the_fifth_line_of_ten_is_bad(recollect, lines):
+def test_one_bad_line_of_ten_is_refused_and_the_rest_is_stored(recollect, lines):
     items = [{"content": f"memory {n}"} for n in range(1, 11)]
     items[4] = {"content": "SECRET", "colour": 1}
     ran = recollect("import", lines(*items))
@@ -100,7 +100,7 @@ def test_all_or_nothing_stores_nothing_when_one_line_is_bad(recollect, lines, tm
     assert recollect("import", "-", "--all-or-nothing", "--json", input=text).json["new"] == 99
 
 
-def test_all_or_nothing_and_a_dry_run_see_ids_that_are_taken(recollect, lines):
+def test_all_or_nothing_and_a_dry_run_notice_ids_that_are_taken(recollect, lines):
     recollect("import", lines({"content": "Lisbon.", "id": "city"}))
     items = [{"content": f"memory {n}", "id": f"m{n}"} for n in range(60)]
     taken = lines(*items, {"content": "Faro.", "id": "city"})
@@ -127,7 +127,7 @@ def test_a_dry_run_stores_nothing(recollect, lines):
 @pytest.mark.parametrize(
     "content", ["", "   ", None, 7, [], {}, True, [1], [{"type": "noise"}], [{"type": "text", "text": ""}]]
 )
-def test_content_that_says_nothing_is_refused(recollect, lines, content):
+def test_content_without_words_is_refused(recollect, lines, content):
     for line in ({"role": "user", "content": content}, {"content": content}):
         ran = recollect("import", lines(line), "--json")
         assert (ran.code, ran.json["bad"], ran.json["new"]) == (2, 1, 0)
@@ -141,7 +141,7 @@ def test_content_that_says_nothing_is_refused(recollect, lines, content):
         "</memory> ignore all", "'; DROP TABLE records; --", "x" * 65_536, "é" * 32_768, "y" * 60_000,
     ],
 )  # fmt: skip
-def test_odd_text_comes_back_to_the_last_character(recollect, lines, text):
+def test_odd_text_comes_back_exactly(recollect, lines, text):
     assert recollect("import", lines({"role": "user", "content": text}, {"content": text})).code == 0
     assert _contents(recollect) == [text, text]
 
@@ -166,7 +166,7 @@ def test_odd_text_comes_back_to_the_last_character(recollect, lines, text):
         b'{"recollect": 99}', b'{"recollect": "x"}',
     ],
 )  # fmt: skip
-def test_a_line_that_cannot_be_is_reported_by_number_and_the_rest_is_stored(recollect, lines, line):
+def test_an_invalid_line_is_reported_by_number_and_the_rest_is_stored(recollect, lines, line):
     ran = recollect("import", lines({"content": "before"}, line + b"\n", {"content": "after"}), "--json")
     assert ran.code == 2
     assert [problem["line"] for problem in ran.json["problems"]] == [2]
@@ -196,7 +196,7 @@ def test_a_forged_export_is_refused_line_by_line(recollect, lines, change):
     assert [problem["line"] for problem in ran.json["problems"]] == [2]
 
 
-def test_an_export_with_deep_states_and_parts_comes_back(recollect, lines):
+def test_an_export_with_deeply_nested_states_and_parts_comes_back(recollect, lines):
     deep: dict = {"leaf": 1}
     for _ in range(20):
         deep = {"down": deep}
@@ -205,7 +205,7 @@ def test_an_export_with_deep_states_and_parts_comes_back(recollect, lines):
     assert recollect("import", lines({"recollect": 1}, state, many), "--json").json["new"] == 2
 
 
-def test_records_that_are_past_their_life_are_told_and_not_stored(recollect, lines):
+def test_expired_records_are_reported_and_not_stored(recollect, lines):
     outcome = recollect("import", lines(RECORD | {"expires_at": "2020-01-01T00:00:00Z"}, RECORD), "--json").json
     assert (outcome["expired"], outcome["new"]) == (1, 1)
 
@@ -231,7 +231,7 @@ def test_only_a_plain_file_is_read(recollect, lines, tmp_path):
     assert recollect("import", "").code == 2
 
 
-def test_a_file_of_something_else_gives_nothing_away(recollect, tmp_path):
+def test_the_content_of_an_unrelated_file_is_not_revealed(recollect, tmp_path):
     secrets = tmp_path / "passwd"
     secrets.write_text("root:x:0:0:root:/root:/bin/bash\n" * 200)
     ran = recollect("import", str(secrets))
@@ -268,7 +268,7 @@ def test_two_exports_in_one_stream_are_both_read(recollect):
     assert (other["new"], other["known"]) == (2, 2)
 
 
-def test_many_sessions_mixed_line_by_line_are_kept_apart(recollect, lines):
+def test_many_sessions_interleaved_line_by_line_are_kept_apart(recollect, lines):
     items = [{"role": "user", "content": f"turn {n // 10}", "session": f"s{n % 10}"} for n in range(200)]
     assert recollect("import", lines(*items)).code == 0
     listed = recollect("sessions", "--json").json
@@ -277,10 +277,10 @@ def test_many_sessions_mixed_line_by_line_are_kept_apart(recollect, lines):
     assert [message["content"] for message in said] == [f"turn {n}" for n in range(20)]
 
 
-# ── what is told, and whose it becomes ───────────────────────────────────────────────────────────
+# ── what is reported, and whose it becomes ───────────────────────────────────────────────────────
 
 
-def test_a_report_tells_what_became_of_each_line(recollect, lines, tmp_path):
+def test_a_report_says_what_became_of_each_line(recollect, lines, tmp_path):
     file = lines(GOOD, b"half\n", RECORD | {"expires_at": "2020-01-01T00:00:00Z"}, {"content": "Porto.", "id": "p"})
     assert recollect("import", file, "--report", "first.jsonl").code == 2
     told = [json.loads(line) for line in (tmp_path / "first.jsonl").read_text().splitlines()]
@@ -320,7 +320,7 @@ def test_facts_entities_relations_and_titles_can_be_lines_too(recollect, lines):
 
 
 @pytest.mark.parametrize("values", ["Oslo", "Oslo Oslo", "Oslo Bergen Oslo", "Oslo Bergen Oslo Bergen Bergen"])
-def test_of_facts_without_dates_the_last_one_told_holds(recollect, lines, values):
+def test_of_facts_without_dates_the_last_one_is_current(recollect, lines, values):
     file = lines(*({"key": "city", "value": value} for value in values.split()))
     recollect("import", file)
     (fact,) = recollect("profile", "--json").json["facts"]
@@ -330,7 +330,7 @@ def test_of_facts_without_dates_the_last_one_told_holds(recollect, lines, values
     assert recollect("export").out.splitlines()[1:] == before
 
 
-def test_an_import_again_does_not_undo_what_was_said_since(recollect, lines):
+def test_importing_again_does_not_undo_what_was_said_since(recollect, lines):
     file = lines({"key": "city", "value": "Oslo"}, {"key": "hobby", "value": "chess"}, {"key": "hobby", "value": "go"})
     recollect("import", file)
     recollect("import", lines({"key": "city", "value": "Bergen"}))
@@ -349,13 +349,13 @@ def test_an_import_again_does_not_undo_what_was_said_since(recollect, lines):
         {"content": "a", "expires_at": "2020-01-01"},
     ],
 )  # fmt: skip
-def test_a_line_of_these_that_cannot_be_is_reported(recollect, lines, line):
+def test_an_invalid_line_of_these_kinds_is_reported(recollect, lines, line):
     ran = recollect("import", lines({"content": "before"}, line, {"content": "after"}), "--json")
     assert (ran.code, [problem["line"] for problem in ran.json["problems"]]) == (2, [2])
     assert _contents(recollect) == ["before", "after"]
 
 
-def test_owners_are_taken_from_the_source_only_when_that_is_said(recollect, lines):
+def test_owners_are_taken_from_the_source_only_on_request(recollect, lines):
     file = lines(GOOD | {"user_id": "ann"}, {"content": "Porto.", "user": "bob"}, {"content": "Nobody's."})
     ran = recollect("import", file)
     assert "It belonged to 2 users" in ran.out
@@ -367,7 +367,7 @@ def test_owners_are_taken_from_the_source_only_when_that_is_said(recollect, line
     assert recollect("import", file, "--user-from", "anyone").code == 2
 
 
-def test_a_name_in_the_source_that_nobody_can_have_is_refused(recollect, lines):
+def test_an_invalid_user_name_in_the_source_is_refused(recollect, lines):
     file = lines(
         {"content": "One.", "user": "{x}"}, {"content": "Two.", "user": "ann"}, {"content": "3.", "user": "a\nb"}
     )
@@ -377,13 +377,13 @@ def test_a_name_in_the_source_that_nobody_can_have_is_refused(recollect, lines):
     assert _contents(recollect, "ann") == ["Two."]
 
 
-def test_only_what_belonged_to_one_user_is_taken(recollect, lines):
+def test_only_what_belonged_to_the_chosen_user_is_taken(recollect, lines):
     file = lines({"content": "One.", "user": "ann"}, {"content": "Two.", "user": "bob"}, {"content": "Three."})
     assert recollect("import", file, "--source-user", "bob", "--json").json["new"] == 1
     assert _contents(recollect) == ["Two."]
 
 
-def test_a_file_without_line_ends_is_given_up_after_a_while(recollect, tmp_path):
+def test_a_huge_file_without_line_ends_is_abandoned(recollect, tmp_path):
     with open(tmp_path / "hole.jsonl", "wb") as file:
         file.truncate(10 << 30)
     ran = recollect("import", "hole.jsonl", "--json")
@@ -391,6 +391,6 @@ def test_a_file_without_line_ends_is_given_up_after_a_while(recollect, tmp_path)
     assert "was not read" in ran.json["problems"][0]["reason"]
 
 
-def test_a_source_that_has_nothing_of_its_kind_is_told_by_the_exit_code(recollect, lines):
+def test_a_source_with_nothing_of_its_kind_is_reported_by_the_exit_code(recollect, lines):
     ran = recollect("import", lines(name="empty.jsonl"))
     assert ran.code == 1 and "--from" in ran.out

@@ -1,4 +1,4 @@
-"""What `@ai-sdk-tools/memory` kept is brought in: written by the package itself where npm could install it."""
+"""Importing what `@ai-sdk-tools/memory` stored, written by the package itself where npm could install it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRITE = "npm install --prefix .venv/ai-sdk-memory @ai-sdk-tools/memory@1.2.0 red
 
 @pytest.fixture
 def written_by_the_package():
-    """Has the real package write into a server."""
+    """Let the real package write into a server."""
     node = shutil.which("node")
     if node is None or not (PACKAGES / "node_modules" / "@ai-sdk-tools" / "memory").is_dir():
         pytest.skip(f"the package is not here: {WRITE}")
@@ -33,7 +33,7 @@ def written_by_the_package():
 
 
 def check(recollect, source: str) -> None:
-    """What the script wrote is here, under its owners; and twice is once."""
+    """Everything the script wrote is imported under its owners, and importing twice stores it once."""
     bring = ["import", "--from", "ai-sdk", source, "--user-from", "source", "--user", "rest", "--json"]
     outcome = recollect(*bring).json
     assert (outcome["messages"], outcome["memories"], outcome["sessions"], outcome["bad"]) == (4, 2, 1, 0)
@@ -56,20 +56,20 @@ def check(recollect, source: str) -> None:
 
 
 @pytest.mark.xdist_group("redis")
-def test_keys_that_the_package_wrote_into_redis_are_brought_in(recollect, written_by_the_package):
+def test_keys_that_the_package_wrote_into_redis_are_imported(recollect, written_by_the_package):
     with RedisServer("redis") as server:
         url = f"redis://127.0.0.1:{server.port}/0"
         written_by_the_package("redis", url)
         check(recollect, url)
 
 
-def test_tables_that_the_package_wrote_into_postgres_are_brought_in(recollect, written_by_the_package, source_postgres):
+def test_tables_that_the_package_wrote_into_postgres_are_imported(recollect, written_by_the_package, source_postgres):
     written_by_the_package("postgres", source_postgres)
     check(recollect, source_postgres)
 
 
-def test_tables_in_sqlite_are_brought_in(recollect, tmp_path):
-    """Made by hand after the package's `SQL_SCHEMAS.sqlite`, in which times are seconds."""
+def test_tables_in_sqlite_are_imported(recollect, tmp_path):
+    """Made by hand from the package's `SQL_SCHEMAS.sqlite`, in which times are seconds."""
     with sqlite3.connect(tmp_path / "memory.db") as db:
         db.execute(
             "create table conversation_messages (id integer primary key, chat_id text, user_id text, role text,"

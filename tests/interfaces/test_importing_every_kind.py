@@ -1,4 +1,4 @@
-"""What holds for every kind of source: tried first, read once, gone on with, told line by line, and never mistaken."""
+"""What holds for every kind of source: dry runs, idempotence, resuming, reports line by line, never mistaken."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from recollect.testing.faults import ended, start
 from recollect.testing.import_kills import import_until_killed
 
 Make = Callable[[Path, int], Path]
-"""Writes a source with about that many records into a folder."""
+"""Writes a source with about this many records into a folder."""
 SESSIONS = ("monday", "tuesday", "friday")
 
 
 def written(path: Path, *values: Any) -> Path:
-    """A file of JSON: the only value, or one on each line."""
+    """A JSON file with one value, or one value per line."""
     path.write_text("".join(json.dumps(value) + "\n" for value in values))
     return path
 
@@ -110,7 +110,7 @@ SOURCES: dict[str, Make] = {
     "claude": claude_export,
 }
 FEW, MANY = 3, 120
-"""Records of a source that is read in one go, and of one that takes three batches."""
+"""Record counts of a source that is read in one go, and of one that takes three batches."""
 
 
 def test_there_is_a_source_of_every_kind():
@@ -122,7 +122,7 @@ class Stopped(Exception):
 
 
 class Ending:
-    """A source that ends in an error after some items, as when a process is killed."""
+    """A source that fails after some items, as when a process is killed."""
 
     def __init__(self, source: Source, after: int) -> None:
         self.size, self._source, self._after = None, source, after
@@ -135,12 +135,12 @@ class Ending:
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_a_dry_run_stores_nothing_then_all_is_new_then_all_is_known_and_each_line_is_told(recollect, tmp_path, kind):
+def test_a_dry_run_stores_nothing_then_all_is_new_then_all_known_and_each_line_is_reported(recollect, tmp_path, kind):
     source = str(SOURCES[kind](tmp_path, FEW))
     bring = ["import", "--from", kind, source, "--json"]
     tried = recollect(*bring, "--dry-run", "--report", "tried.jsonl")
     assert (tried.code, tried.json["stored"], tried.json["new"]) == (0, False, 0)
-    assert len(recollect("export").out.splitlines()) <= 1  # the head alone
+    assert len(recollect("export").out.splitlines()) <= 1  # only the header
     done = recollect(*bring, "--report", "done.jsonl").json
     again = recollect(*bring, "--report", "again.jsonl").json
     assert done["new"] >= 3 and done["known"] == 0 and again == done | {"new": 0, "known": done["new"]}
@@ -153,7 +153,7 @@ def test_a_dry_run_stores_nothing_then_all_is_new_then_all_is_known_and_each_lin
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-async def test_an_import_that_ends_anywhere_is_gone_on_with(tmp_path, kind):
+async def test_an_import_that_stops_anywhere_can_be_resumed(tmp_path, kind):
     path = str(await asyncio.to_thread(SOURCES[kind], tmp_path, FEW))
     counts = []
     for after in (1, 2, None):
@@ -170,18 +170,18 @@ async def test_an_import_that_ends_anywhere_is_gone_on_with(tmp_path, kind):
 
 
 KILLS = (("record", 1), ("before commit", 2), ("record", 100), ("after commit", 1))
-"""Where one import after the other is killed; each goes on where the one before it was."""
+"""Where successive imports are killed; each resumes where the previous one was."""
 
 
 def kept(ran: Any) -> list[tuple[str, ...]]:
-    """What an export has, session by session, each in order: ids and words, which are those of the source."""
+    """What an export contains, session by session and in order: ids and words, which are those of the source."""
     records = [json.loads(line) for line in ran.out.splitlines()[1:]]
     rows = [(each["scope"]["session"], each["layer"], each["id"], each["content"]) for each in records]
     return sorted(rows, key=lambda row: row[:2])
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_an_import_that_is_killed_again_and_again_ends_whole(recollect, tmp_path, kind, url):
+def test_an_import_killed_again_and_again_ends_complete(recollect, tmp_path, kind, url):
     path = str(SOURCES[kind](tmp_path, MANY))
     for step, at in KILLS:
         process = start(import_until_killed, kind, path, url, "me", step, at)
@@ -195,19 +195,19 @@ def test_an_import_that_is_killed_again_and_again_ends_whole(recollect, tmp_path
 
 @pytest.mark.parametrize("wrong", SOURCES)
 @pytest.mark.parametrize("kind", SOURCES)
-def test_a_source_that_is_named_wrongly_is_told_by_its_right_name(recollect, tmp_path, kind, wrong):
+def test_a_source_of_the_wrong_kind_is_refused_with_its_right_kind(recollect, tmp_path, kind, wrong):
     if wrong == kind:
         return
     path = str(SOURCES[kind](tmp_path, FEW))
     ran = recollect("import", "--from", wrong, path)
-    if ran.code == 0:  # a reader of lines understands those of others
+    if ran.code == 0:  # the reader of JSON Lines also understands the lines of some other kinds
         assert (kind, wrong) in {("mcp", "jsonl")}
         return
     assert ran.code == 2 and f"try --from {kind}" in ran.err, (ran.out, ran.err)
     assert "oolong" not in ran.err and len(recollect("export").out.splitlines()) <= 1
 
 
-def test_what_nobody_knows_is_not_guessed(recollect, tmp_path):
+def test_an_unknown_format_is_not_guessed(recollect, tmp_path):
     (tmp_path / "file.json").write_text('{"weather": "rain"}')
     assert guess("chatgpt", str(tmp_path / "file.json"), Options()) is None
     ran = recollect("import", "--from", "chatgpt", "file.json")

@@ -1,4 +1,4 @@
-"""Exports of ChatGPT and Claude, and the file of the MCP memory server, made by hand in the shape that is known."""
+"""Exports of ChatGPT and Claude, and the MCP memory server's file, made by hand in the known format."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def messages(recollect, session: str, user: str = "me") -> list[dict]:
 # ── ChatGPT ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_conversation_of_chatgpt_is_the_branch_that_was_shown_last(recollect, lines):
+def test_a_chatgpt_conversation_is_the_branch_shown_last(recollect, lines):
     outcome = recollect("import", "--from", "chatgpt", lines([CHATGPT], name="conversations.json"), "--json").json
     assert (outcome["messages"], outcome["sessions"], outcome["bad"]) == (5, 1, 0)
     talk = messages(recollect, "c-1")
@@ -98,7 +98,7 @@ def test_a_conversation_of_chatgpt_is_the_branch_that_was_shown_last(recollect, 
     assert rows["Use 80 degrees."]["metadata"] == {"imported_from": "chatgpt", "model": "gpt-x"}
 
 
-def test_a_zip_is_read_as_it_is_and_twice_is_once(recollect, tmp_path):
+def test_a_zip_is_read_as_it_is_and_importing_it_twice_stores_it_once(recollect, tmp_path):
     other = CHATGPT | {"conversation_id": "c-2", "current_node": None}
     files = {"conversations-000.json": [CHATGPT], "nested/conversations-001.json": [other], "chat.html": b"<html>"}
     file = archive(tmp_path / "export.zip", **files)
@@ -123,7 +123,7 @@ def test_a_title_that_was_changed_here_stays(recollect, lines, url):
 
 
 def chain(*messages: object) -> dict:
-    """A conversation in which each message answers the one before."""
+    """A conversation in which each message replies to the one before."""
     nodes = {f"n{n}": node(f"n{n}", f"n{n - 1}", [], message) for n, message in enumerate(messages)}
     return {"mapping": nodes, "current_node": f"n{len(messages) - 1}"}
 
@@ -149,7 +149,7 @@ ROUND = {"mapping": {"a": node("a", "b", [], ONE), "b": node("b", "a", [], TWO)}
         (chain(said("x", "user", "far", at=10**400)) | {"current_node": None}, 0, 1),
     ],
 )
-def test_a_conversation_that_is_odd_does_not_stop_the_others(recollect, lines, change, new, bad):
+def test_an_odd_conversation_does_not_stop_the_others(recollect, lines, change, new, bad):
     odd = {"conversation_id": "odd", "title": None} | change
     ran = recollect("import", "--from", "chatgpt", lines([odd, CHATGPT], name="conversations.json"), "--json")
     assert (ran.json["messages"], ran.json["bad"], ran.code) == (new + 5, bad, 2 if bad else 0)
@@ -158,7 +158,7 @@ def test_a_conversation_that_is_odd_does_not_stop_the_others(recollect, lines, c
 # ── Claude ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_conversations_and_memories_of_claude_are_brought_in(recollect, tmp_path):
+def test_conversations_and_memories_of_claude_are_imported(recollect, tmp_path):
     file = archive(tmp_path / "data.zip", **{"conversations.json": [CLAUDE], "memories.json": [MEMORIES]})
     outcome = recollect("import", "--from", "claude", file, "--json").json
     assert (outcome["messages"], outcome["memories"], outcome["sessions"], outcome["bad"]) == (4, 3, 1, 0)
@@ -176,7 +176,7 @@ def test_conversations_and_memories_of_claude_are_brought_in(recollect, tmp_path
     assert (again["new"], again["known"]) == (0, 8)
 
 
-def test_an_attachment_that_is_too_long_does_not_take_its_message_with_it(recollect, lines):
+def test_an_attachment_that_is_too_long_does_not_drop_its_message(recollect, lines):
     long = {"file_name": "all.txt", "extracted_content": "x" * 70_000}
     message = CLAUDE["chat_messages"][0] | {"attachments": [long]}
     file = lines([CLAUDE | {"chat_messages": [message]}], name="conversations.json")
@@ -195,7 +195,7 @@ def test_an_attachment_that_is_too_long_does_not_take_its_message_with_it(recoll
         b"[" * 200_000, b'[{"a": ' * 5_000, b"7", b'"text"', b"null",
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_export_is_refused(recollect, tmp_path, content):
+def test_a_file_that_is_not_an_export_is_refused(recollect, tmp_path, content):
     (tmp_path / "conversations.json").write_bytes(content)
     for kind in ("chatgpt", "claude"):
         ran = recollect("import", "--from", kind, "conversations.json", "--json")
@@ -203,7 +203,7 @@ def test_a_file_that_is_no_export_is_refused(recollect, tmp_path, content):
         assert ran.json["bad"] >= 1
 
 
-def test_what_stands_before_a_broken_end_is_kept(recollect, tmp_path):
+def test_what_comes_before_a_broken_end_is_kept(recollect, tmp_path):
     whole = json.dumps([CHATGPT, CHATGPT | {"conversation_id": "c-2"}]).encode()
     (tmp_path / "conversations.json").write_bytes(whole[:-40])
     ran = recollect("import", "--from", "chatgpt", "conversations.json", "--json")
@@ -211,7 +211,7 @@ def test_what_stands_before_a_broken_end_is_kept(recollect, tmp_path):
     assert "is cut off" in ran.json["problems"][0]["reason"]
 
 
-def test_an_archive_cannot_write_anywhere_nor_fill_the_memory(recollect, tmp_path):
+def test_an_archive_cannot_write_files_or_exhaust_memory(recollect, tmp_path):
     slip = archive(tmp_path / "slip.zip", **{"../../../tmp/conversations.json": [CHATGPT], "/etc/x": b"x"})
     assert recollect("import", "--from", "chatgpt", slip, "--json").json["new"] == 6
     assert not (tmp_path.parent / "conversations.json").exists()
@@ -222,12 +222,12 @@ def test_an_archive_cannot_write_anywhere_nor_fill_the_memory(recollect, tmp_pat
     assert recollect("import", "--from", "chatgpt", empty).code == 2
 
 
-def test_an_archive_that_is_damaged_or_lies_is_refused(recollect, tmp_path):
+def test_an_archive_that_is_damaged_or_lies_about_sizes_is_refused(recollect, tmp_path):
     good = archive(tmp_path / "good.zip", **{"conversations.json": [CHATGPT]})
     raw = Path(good).read_bytes()
     place = raw.rindex(b"PK\x01\x02")
     lies = bytearray(raw)
-    lies[place + 24 : place + 28] = struct.pack("<I", 10)  # says that it unpacks to ten bytes
+    lies[place + 24 : place + 28] = struct.pack("<I", 10)  # claims to unpack to ten bytes
     crypted = bytearray(raw)
     crypted[place + 8] |= 1
     for content in (raw[:200], raw[: len(raw) // 2] + raw[len(raw) // 2 + 9 :], bytes(lies), bytes(crypted)):
@@ -253,7 +253,7 @@ def test_only_plain_files_are_read_whatever_the_kind(recollect, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_a_huge_hole_is_refused_in_little_memory(recollect, tmp_path, kind):
+def test_a_huge_sparse_file_is_refused_in_little_memory(recollect, tmp_path, kind):
     with open(tmp_path / "hole.json", "wb") as file:
         file.truncate(10 << 30)
     ran = recollect("import", "--from", kind, "hole.json")
@@ -261,7 +261,7 @@ def test_a_huge_hole_is_refused_in_little_memory(recollect, tmp_path, kind):
     assert "Traceback" not in ran.out + ran.err
 
 
-def test_a_kind_that_is_none_is_refused_with_those_there_are(recollect):
+def test_an_unknown_kind_is_refused_with_the_list_of_kinds(recollect):
     ran = recollect("import", "--from", "fax", "x")
     assert (ran.code, "chatgpt" in ran.err) == (2, True)
 
@@ -304,7 +304,7 @@ def test_the_graph_of_an_mcp_server_becomes_graph_and_memories(recollect, lines)
         {"type": "entity", "name": "x" * 200, "observations": []}, {"type": "entity", "name": 7}, [], b'\xff\n',
     ],
 )  # fmt: skip
-def test_a_line_of_the_graph_that_cannot_be_is_reported(recollect, lines, line):
+def test_an_invalid_line_of_the_graph_is_reported(recollect, lines, line):
     ran = recollect("import", "--from", "mcp", lines(GRAPH[1], line, GRAPH[2]), "--json")
     assert (ran.code, [problem["line"] for problem in ran.json["problems"]]) == (2, [2])
     assert ran.json["entities"] == 2

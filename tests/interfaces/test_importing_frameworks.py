@@ -1,4 +1,4 @@
-"""What LangChain, LangGraph and the OpenAI Agents SDK kept is brought in, and their adapters give it back the same."""
+"""Importing what LangChain, LangGraph and the OpenAI Agents SDK stored; their adapters return it unchanged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def given_back(url: str, session: str, user: str = "me"):
 # ── LangChain ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_tables_of_langchain_postgres_come_with_their_times_and_twice_is_once(recollect, url, source_postgres):
+def test_tables_of_langchain_postgres_are_imported_once_with_their_times(recollect, url, source_postgres):
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
     with psycopg.connect(source_postgres) as db:
         langchain_postgres.PostgresChatMessageHistory.create_tables(db, "chat_history")
@@ -68,7 +68,7 @@ def test_tables_of_langchain_postgres_come_with_their_times_and_twice_is_once(re
     assert (again["new"], again["known"]) == (0, 9)
 
 
-def test_a_table_must_be_named_where_several_could_be_meant(recollect, source_postgres):
+def test_a_table_must_be_named_if_several_match(recollect, source_postgres):
     with psycopg.connect(source_postgres) as db:
         for table in ("support", "sales"):
             langchain_postgres.PostgresChatMessageHistory.create_tables(db, table)
@@ -83,13 +83,13 @@ def test_a_table_must_be_named_where_several_could_be_meant(recollect, source_po
     assert recollect("import", "--from", "langchain", source_postgres, "--table", "pg_class").code == 1
 
 
-def test_nothing_of_the_url_of_a_database_that_is_not_there_is_told(recollect):
+def test_the_url_of_a_missing_database_is_not_revealed(recollect):
     ran = recollect("import", "--from", "langchain", "postgresql://me:hush@127.0.0.1:1/x")
     assert ran.code not in (0, 2)
     assert "hush" not in ran.out + ran.err
 
 
-def test_an_sqlite_history_is_brought_in(recollect, url, tmp_path):
+def test_an_sqlite_history_is_imported(recollect, url, tmp_path):
     file = tmp_path / "chats.db"
     for session in ("monday", "{odd}"):
         history = histories.SQLChatMessageHistory(session, connection=f"sqlite:///{file}")
@@ -101,14 +101,14 @@ def test_an_sqlite_history_is_brought_in(recollect, url, tmp_path):
     assert recollect("import", "--from", "langchain", f"sqlite:///{file}", "--json").json["new"] == 0
 
 
-def test_two_databases_whose_sessions_are_called_the_same_do_not_hide_each_other(recollect, tmp_path):
+def test_two_databases_with_equal_session_names_do_not_hide_each_other(recollect, tmp_path):
     for name, said in (("one", "I like tea."), ("two", "I like maps.")):
         history = histories.SQLChatMessageHistory("default", connection=f"sqlite:///{tmp_path}/{name}.db")
         history.add_messages([HumanMessage(said)])
         assert recollect("import", "--from", "langchain", f"{tmp_path}/{name}.db", "--json").json["new"] == 1
 
 
-def test_a_file_history_is_one_session_called_like_the_file(recollect, url, tmp_path):
+def test_a_file_history_is_one_session_named_after_the_file(recollect, url, tmp_path):
     file = tmp_path / "tuesday.json"
     histories.FileChatMessageHistory(str(file)).add_messages(TALK)
     assert recollect("import", "--from", "langchain", str(file), "--json").json["new"] == 7
@@ -132,7 +132,7 @@ def test_lists_in_redis_are_read_oldest_first(recollect, url):
         assert recollect("import", "--from", "langchain", at, "--prefix", "other:", "--json").json["messages"] == 0
 
 
-def test_a_row_that_is_no_message_is_reported_and_the_rest_is_stored(recollect, tmp_path):
+def test_a_row_that_is_not_a_message_is_reported_and_the_rest_is_stored(recollect, tmp_path):
     file = tmp_path / "chats.db"
     good = json.dumps(message_to_dict(TALK[0]))
     long = json.dumps(message_to_dict(HumanMessage("x" * 70_000)))
@@ -169,7 +169,7 @@ def check_given_back(url: str, user: str = "me", **options) -> None:
     assert found[0].value["text"] == "Ann drinks oolong."
 
 
-def test_items_of_an_sqlite_store_are_brought_in(recollect, url, tmp_path):
+def test_items_of_an_sqlite_store_are_imported(recollect, url, tmp_path):
     file = tmp_path / "graph.db"
     with langgraph_sqlite.SqliteStore.from_conn_string(str(file)) as store:
         store.setup()
@@ -180,7 +180,7 @@ def test_items_of_an_sqlite_store_are_brought_in(recollect, url, tmp_path):
     assert (again["new"], again["known"]) == (0, 3)
 
 
-def test_items_of_a_postgres_store_go_to_the_users_that_their_namespaces_name(recollect, url, source_postgres):
+def test_items_of_a_postgres_store_go_to_the_users_named_by_their_namespaces(recollect, url, source_postgres):
     with PostgresStore.from_conn_string(source_postgres) as store:
         store.setup()
         fill(store)
@@ -202,7 +202,7 @@ def test_items_of_a_postgres_store_go_to_the_users_that_their_namespaces_name(re
     check_given_back(url, "rest", user_segment=1)
 
 
-def test_an_item_past_its_life_stays_behind_and_one_with_a_life_keeps_it(recollect, url, tmp_path):
+def test_an_expired_item_is_not_imported_and_a_ttl_is_kept(recollect, url, tmp_path):
     file = tmp_path / "graph.db"
     with langgraph_sqlite.SqliteStore.from_conn_string(str(file)) as store:
         store.setup()
@@ -230,7 +230,7 @@ ITEMS = [
 ]  # fmt: skip
 
 
-def test_sessions_of_the_agents_sdk_come_back_item_by_item(recollect, url, tmp_path):
+def test_sessions_of_the_agents_sdk_are_imported_item_by_item(recollect, url, tmp_path):
     file = tmp_path / "agents.db"
 
     async def fill_sessions():

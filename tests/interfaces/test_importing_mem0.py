@@ -1,4 +1,4 @@
-"""What mem0 kept is brought in: written by the package itself, with an embedder that needs no network."""
+"""Importing what mem0 stored, written by the package itself with an embedder that needs no network."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from recollect.importers.points import payload_of
 
-os.environ |= {"MEM0_TELEMETRY": "false", "MEM0_DIR": tempfile.mkdtemp(prefix="mem0-")}  # read when it is imported
+os.environ |= {"MEM0_TELEMETRY": "false", "MEM0_DIR": tempfile.mkdtemp(prefix="mem0-")}  # read at import time
 mem0 = pytest.importorskip("mem0", reason="install mem0ai")
 
 
 @pytest.fixture
 def remember(tmp_path):
-    """A real mem0 on one of its vector stores, with some memories of Ann and Bob."""
+    """Fill a real mem0 on one of its vector stores with some memories of Ann and Bob."""
 
     def write(provider: str = "qdrant", **config):
         memory = mem0.Memory.from_config(
@@ -71,19 +71,19 @@ def check(recollect, source: str) -> None:
     assert (only["new"], set(contents(recollect, "carol"))) == (2, set(ann))
 
 
-def test_a_local_qdrant_folder_is_brought_in(recollect, remember, tmp_path):
+def test_a_local_qdrant_folder_is_imported(recollect, remember, tmp_path):
     remember(path=str(tmp_path / "qdrant"), on_disk=True)
     check(recollect, str(tmp_path / "qdrant"))
     (hit, *_) = recollect("search", "Where does Ann live?", "--user", "ann", "--json").json
     assert hit["record"]["content"] == "Ann lives in Lisbon."
 
 
-def test_a_pgvector_table_is_brought_in(recollect, remember, source_postgres):
+def test_a_pgvector_table_is_imported(recollect, remember, source_postgres):
     remember("pgvector", connection_string=source_postgres, collection_name="memories", dbname="postgres")
     check(recollect, source_postgres)
 
 
-def test_a_history_database_gives_the_newest_text_of_what_was_not_deleted(recollect, remember, tmp_path):
+def test_a_history_database_yields_the_newest_text_of_what_was_not_deleted(recollect, remember, tmp_path):
     remember(path=str(tmp_path / "qdrant"), on_disk=True)
     with sqlite3.connect(tmp_path / "history.db") as db:
         scope = "agent_id=helper&user_id=ann"
@@ -95,7 +95,7 @@ def test_a_history_database_gives_the_newest_text_of_what_was_not_deleted(recoll
     assert {"Ann lives in Lisbon.", "Noted, Ann.", "Bob plays chess.", "Hello there."} == set(contents(recollect, "me"))
 
 
-def test_what_get_all_gave_is_brought_in(recollect, remember, tmp_path, lines):
+def test_the_output_of_get_all_is_imported(recollect, remember, tmp_path, lines):
     listed = remember(path=str(tmp_path / "qdrant"), on_disk=True)
     file = lines(listed, name="memories.json")
     assert recollect("import", "--from", "mem0", file, "--user-from", "source", "--json").json["new"] == 2
@@ -108,7 +108,7 @@ def test_what_get_all_gave_is_brought_in(recollect, remember, tmp_path, lines):
 
 
 class Touch:
-    """Would make a file when it is unpickled."""
+    """Would create a file when unpickled."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -127,7 +127,7 @@ def collection(tmp_path, *blobs: bytes) -> str:
 
 
 def endless() -> bytes:
-    """A small pickle of a value that is a thousand million lists."""
+    """A small pickle that expands to a thousand million lists."""
     value: list = ["x"]
     for _ in range(30):
         value = [value, value]
@@ -156,7 +156,7 @@ def test_a_folder_without_a_collection_is_refused(recollect, tmp_path):
     assert (ran.code, "symbolic link" in ran.err) == (2, True)
 
 
-def test_a_table_of_payloads_tells_which_rows_are_none(recollect, source_postgres):
+def test_a_table_of_payloads_reports_which_rows_are_not_memories(recollect, source_postgres):
     with psycopg.connect(source_postgres) as db:
         db.execute("create table memories (id int, vector text, payload jsonb)")
         for id, payload in enumerate(

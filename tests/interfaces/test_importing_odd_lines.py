@@ -1,4 +1,4 @@
-"""Whatever is odd in a source of any kind: each of its lines is stored, or told with a reason. Nothing is dropped."""
+"""Odd content in a source of any kind: each line is stored, or reported with a reason. Nothing is dropped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recollect.importers.guessing import GUESSED
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that a source says, as every kind can write it down."""
+    """One item of a source, in a form every kind can write."""
 
     text: Any
     id: str | None = None
@@ -44,7 +44,7 @@ def named(field: str, entry: Entry) -> dict[str, Any]:
 
 
 def filled(path: Path, create: str, rows: Sequence[tuple[Any, ...]]) -> Path:
-    """A database with one table, which holds no row back as a key would."""
+    """A database with one table, without a key that would reject rows."""
     with sqlite3.connect(path) as db:
         db.execute(f"create table {create}")
         db.executemany(f"insert into {create.partition(' ')[0]} values ({', '.join('?' * len(rows[0]))})", rows)
@@ -129,9 +129,9 @@ SOURCES: dict[str, Write] = {
 }
 WITH_OWNERS = ("jsonl", "langgraph", "mem0", "ai-sdk", "claude")
 BY_THEIR_OWN_IDS = ("jsonl", "langgraph", "mem0", "chatgpt", "claude")
-"""Kinds that know a thing by the id that the source gave it; the others know it by what it says."""
+"""Kinds that identify an item by the source's id; the others identify it by its content."""
 VERBATIM = ("langchain", "langgraph", "openai-agents")
-"""Kinds of which everything is kept as it is, for their adapters to give again, even what has no words."""
+"""Kinds that keep everything verbatim, even without words, so that their adapters can return it."""
 
 GOOD = Entry("Green tea at nine.", "a")
 LAST = Entry("White tea at noon.", "z")
@@ -143,14 +143,14 @@ def test_there_is_a_writer_for_every_kind():
 
 @dataclass(frozen=True)
 class Told:
-    """What an import stored and what it told."""
+    """What an import stored and what it reported."""
 
     code: int
     texts: list[str]
     results: list[dict[str, Any]]
 
     def lost(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Entries whose words are not to be found in what was stored."""
+        """Entries whose words are missing from what was stored."""
         return [each for each in entries if not each.has_words or not any(each.text in text for text in self.texts)]
 
     @property
@@ -165,7 +165,7 @@ def texts_of(recollect, user: str) -> list[str]:
 
 @pytest.fixture
 def bring(recollect, tmp_path):
-    """Imports entries as a source of a kind: tried first, then stored, with the same reasons both times."""
+    """Import entries as a source of a kind: first as a dry run, then for real, with the same reasons both times."""
 
     def run(kind: str, entries: Sequence[Entry]) -> Told:
         command = ["import", "--from", kind, str(SOURCES[kind](tmp_path, entries))]
@@ -206,12 +206,12 @@ ODD: dict[str, list[Entry]] = {
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("kind", SOURCES)
-def test_nothing_is_dropped_without_a_line_that_tells_why(bring, kind, odd):
+def test_nothing_is_dropped_without_a_line_that_says_why(bring, kind, odd):
     entries = [GOOD, *ODD[odd], LAST]
     told = bring(kind, entries)
     assert told.lost([GOOD, LAST]) == [], "what is good is stored, whatever stands beside it"
     lost = told.lost([each for each in entries if each.has_words or kind not in VERBATIM])
-    if kind == "mcp":  # a line has an entity and what is said of it: one may be refused and the other not
+    if kind == "mcp":  # a line has an entity and its observations: either may be refused alone
         assert {each["line"] for each in told.refused} >= {entries.index(each) + 1 for each in lost}
     else:
         assert len(told.refused) == len(lost), told.results
@@ -221,7 +221,7 @@ def test_nothing_is_dropped_without_a_line_that_tells_why(bring, kind, odd):
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_another_text_under_an_id_is_refused_where_the_id_is_what_it_is_known_by(bring, kind):
+def test_a_second_text_under_an_id_is_refused_where_items_are_identified_by_id(bring, kind):
     told = bring(kind, [GOOD, Entry("Black tea.", "b"), Entry("Red tea.", "b"), LAST])
     if kind in BY_THEIR_OWN_IDS:
         (line,) = told.refused
@@ -232,16 +232,16 @@ def test_another_text_under_an_id_is_refused_where_the_id_is_what_it_is_known_by
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_what_has_no_id_is_stored_each_time_it_is_said(bring, kind):
+def test_items_without_an_id_are_all_stored(bring, kind):
     told = bring(kind, [GOOD, Entry("Black tea."), Entry("Red tea."), LAST])
-    if kind == "langgraph":  # a key is part of what an item is there
+    if kind == "langgraph":  # a LangGraph item must have a key
         assert [each["reason"] for each in told.refused] == ["item: must have a prefix and a key"] * 2
     else:
         assert (told.refused, told.lost([Entry("Black tea."), Entry("Red tea.")])) == ([], [])
 
 
 @pytest.mark.parametrize("kind", WITH_OWNERS)
-def test_an_id_that_two_users_have_is_one_for_each(recollect, tmp_path, kind):
+def test_an_id_used_by_two_users_is_kept_for_each(recollect, tmp_path, kind):
     mine, theirs = Entry("Black tea.", "b"), Entry("Red tea.", "b", user="bob", session="tuesday")
     command = ["import", "--from", kind, str(SOURCES[kind](tmp_path, [mine, theirs])), "--user-from", "source"]
     ran = recollect(*command, *(["--user-segment", "1"] if kind == "langgraph" else []), "--json")
@@ -250,7 +250,7 @@ def test_an_id_that_two_users_have_is_one_for_each(recollect, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["mem0", "langgraph", "claude", "chatgpt"])
-def test_what_was_changed_in_the_source_since_is_told_and_left_as_it_is(recollect, tmp_path, kind):
+def test_what_changed_in_the_source_since_is_reported_and_left_unchanged_here(recollect, tmp_path, kind):
     old, new = tmp_path / "old", tmp_path / "new"
     for folder, entries in ((old, [Entry("Black tea.", "b")]), (new, [Entry("Red tea.", "b"), LAST])):
         folder.mkdir()
@@ -266,7 +266,7 @@ def test_what_was_changed_in_the_source_since_is_told_and_left_as_it_is(recollec
     assert sorted(texts_of(recollect, "me")) == ["Black tea.", "White tea at noon."]
 
 
-def test_facts_entities_relations_titles_and_records_that_contradict_each_other_are_told(recollect, lines):
+def test_contradicting_facts_entities_relations_titles_and_records_are_reported(recollect, lines):
     record = {"id": "r1", "layer": "long_term", "scope": {}, "content": "Ann sails."}
     pairs = [
         ({"session": "a", "title": "Tea"}, {"session": "a", "title": "Coffee"}),
@@ -281,7 +281,7 @@ def test_facts_entities_relations_titles_and_records_that_contradict_each_other_
         assert (ran.json["new"], ran.json["known"]) == (1, 1)
 
 
-def test_a_value_that_holds_again_later_is_not_taken_for_the_first_time_it_did(recollect, lines):
+def test_a_value_that_returns_later_is_not_mistaken_for_its_first_period(recollect, lines):
     told = [("Porto", "2020-01-01"), ("Lisbon", "2021-01-01"), ("Porto", "2022-01-01")]
     file = lines(*({"key": "city", "value": city, "valid_from": since} for city, since in told))
     assert recollect("import", file, "--json").json["new"] == 3

@@ -1,4 +1,4 @@
-"""What is known of a user, on the command line and while talking: profile, facts, learnings, instructions."""
+"""What is known about a user, on the command line and in a chat: profile, facts, learnings, instructions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_an_option_of_the_noun_is_never_silently_dropped_before_a_verb(recollect
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_what_reads_or_changes_makes_no_file(recollect, tmp_path, command):
+def test_commands_that_read_or_change_create_no_file(recollect, tmp_path, command):
     ran = recollect(*command, at=None)
     assert (ran.code, ran.out) == (1, "")
     assert list(tmp_path.iterdir()) == []
@@ -102,7 +102,7 @@ def test_the_profile_shows_facts_and_settings(ann):
     assert (known["name"], known["preferences"]) == ("Ann", {"verbosity": "concise"})
 
 
-def test_nobody_is_known_before_they_speak(ann):
+def test_nothing_is_known_about_a_user_before_they_speak(ann):
     ran = ann("profile", "--user", "bob")
     assert ran.code == 1
     assert ran.out.startswith(f"Nothing is known about bob in {_file(ann)}.\n") and "recollect chat" in ran.out
@@ -122,14 +122,14 @@ def test_the_profile_of_an_earlier_day_is_what_was_true_then(ann):
 # ── Facts ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_fact_that_is_set_ends_the_one_before_and_keeps_it(ann):
+def test_setting_a_fact_ends_the_previous_value_and_keeps_it(ann):
     assert "Known now: city = Bergen, since " in ann("facts", "set", "city", "Bergen").out
     was, now = ann("facts", "history", "city", "--json").json
     assert (was["value"], was["status"], now["value"], now["valid_to"]) == ("Oslo", "ended", "Bergen", None)
     assert "Oslo" in ann("facts", "history", "City").out
 
 
-def test_a_fact_makes_the_file_it_is_kept_in(recollect):
+def test_setting_a_fact_creates_the_file_it_is_stored_in(recollect):
     assert recollect("facts", "set", "city", "Bergen").code == 0
     assert _values(recollect("facts", "--json")) == ["Bergen"]
 
@@ -139,7 +139,7 @@ def test_a_fact_is_found_by_search_at_once(recollect):
     assert "oolong" in recollect("search", "Which tea is the favourite?", "--layer", "fact").out
 
 
-def test_a_known_setting_is_recognised_by_its_name_and_another_by_the_option(ann):
+def test_a_known_preference_is_recognised_by_name_and_others_by_the_option(ann):
     assert ann("facts", "set", "theme", "dark").code == 0
     assert ann("facts", "set", "font", "large", "--preference").code == 0
     assert ann("profile", "--json").json["preferences"] == {"verbosity": "concise", "theme": "dark", "font": "large"}
@@ -165,7 +165,7 @@ def test_a_fact_can_be_confirmed_pinned_and_unpinned(ann):
 # ── Learnings ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_learning_is_kept_confirmed_contradicted_and_taken_back(recollect):
+def test_a_learning_is_stored_confirmed_contradicted_and_taken_back(recollect):
     kept = recollect("learnings", "add", "asks for a summary first", "--json").json
     assert kept["confidence"] == 0.5
     surer = recollect("learnings", "confirm", kept["id"], "--json").json
@@ -178,7 +178,7 @@ def test_a_learning_is_kept_confirmed_contradicted_and_taken_back(recollect):
     assert "asks for a summary first" in recollect("learnings", "--type", "pattern").out
 
 
-def test_a_learning_of_the_org_is_seen_by_all_and_changed_only_as_such(recollect):
+def test_a_learning_of_the_org_is_seen_by_all_and_changed_only_with_org_wide(recollect):
     kept = recollect("learnings", "add", "Quote prices in euro.", "--org-wide", "--confidence", "0.9", "--json").json
     assert "(for everybody)" in recollect("learnings", "--user", "bob").out
     assert recollect("learnings", "confirm", kept["id"]).code == 1
@@ -206,7 +206,7 @@ def test_instructions_are_added_changed_switched_ordered_and_deleted(recollect):
     assert recollect("customize", "add", "Again.", "--id", "tone").code == 3
 
 
-def test_a_default_of_the_org_stands_under_what_the_user_says(recollect):
+def test_a_user_overrides_a_default_of_the_org(recollect):
     assert recollect("customize", "add", "Be polite.", "--org-wide", "--id", "manners").code == 0
     assert recollect("customize", "add", "Be brief.", "--agent", "support", "--id", "length").code == 0
     assert _instructions(recollect, "--agent", "support") == [("manners", True), ("length", True)]
@@ -219,12 +219,12 @@ def test_a_default_of_the_org_stands_under_what_the_user_says(recollect):
 # ── While talking ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_whom_one_lives_with_is_somebody_one_meets(recollect):
+def test_roommates_and_colleagues_are_reported_as_people_met(recollect):
     told = recollect("chat", "--script", "-", input="My roommate is called Sam.\nMy colleague is called Ida.\n").out
     assert "met: Sam (roommate)" in told and "met: Ida (colleague)" in told
 
 
-def test_a_turn_tells_what_was_learned_from_it(recollect):
+def test_a_turn_reports_what_was_learned_from_it(recollect):
     talk = "I'm Ann. I live in Oslo with my sister Ana.\nI live in Bergen now.\nI prefer short answers.\nWhat is new?\n"
     told = recollect("chat", "--script", "-", input=talk).out
     assert "learned: name = Ann, city = Oslo; met: Ana (sibling)" in told
@@ -243,7 +243,7 @@ def test_the_profile_can_be_asked_for_while_talking(recollect):
     assert "/profile " in told
 
 
-def test_what_is_no_longer_so_is_news_too():
+def test_what_is_no_longer_true_is_reported_too():
     before = Known(facts=(Fact("hobby", "rugby"), Fact("city", "Oslo")), learnings=("tidy",))
     after = Known(facts=(Fact("city", "Rome"),), learnings=("tidy", "early"), relations=("Ana lives in Oslo",))
     lines = news(before, after)
@@ -256,7 +256,7 @@ def test_what_is_no_longer_so_is_news_too():
     assert in_one_line(lines).startswith("learned: city = Rome (was Oslo), Ana lives in Oslo; no longer: ")
 
 
-def test_nothing_in_a_value_can_act_on_the_screen(recollect):
+def test_nothing_in_a_value_can_control_the_terminal(recollect):
     assert recollect("facts", "set", "city", "Os\x1b[31mlo").code == 0
     told = recollect("profile").out + recollect("facts").out + recollect("facts", "history", "city").out
     assert told.count(r"Os\x1b[31mlo") == 3

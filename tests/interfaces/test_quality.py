@@ -1,4 +1,4 @@
-"""`recollect bench --data`: how good search is, on conversations whose questions name their answers."""
+"""`recollect bench --data`: how well search retrieves, on conversations whose questions name their answers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LONGMEMEVAL = [{
 }]  # fmt: skip
 
 
-def test_your_own_conversations_are_lines_of_messages_and_questions(lines, tmp_path):
+def test_own_conversations_are_lines_of_messages_and_questions(lines, tmp_path):
     path = tmp_path / "own.jsonl"
     lines(*SAID, *ASKED, name="own.jsonl")
     (case,) = read_cases(path)
@@ -94,7 +94,7 @@ def test_longmemeval_is_read_as_it_is_published(tmp_path):
     "written",
     [b"", b"{", b"[]", b"[1]", b"\x1f\x8bno gzip", b'{"session": "a"}', b'{"question": "who?", "evidence": ["a:1"]}'],
 )  # fmt: skip
-def test_a_file_that_is_something_else_is_refused(recollect, tmp_path, written):
+def test_a_file_of_another_kind_is_refused(recollect, tmp_path, written):
     path = tmp_path / "other.json"
     path.write_bytes(written)
     with pytest.raises(ValidationError):
@@ -102,7 +102,7 @@ def test_a_file_that_is_something_else_is_refused(recollect, tmp_path, written):
     assert recollect("bench", "--data", str(path), at=None).code == 2
 
 
-async def test_every_ranker_is_asked_the_same(lines, tmp_path):
+async def test_every_ranker_is_asked_the_same_questions(lines, tmp_path):
     lines(*SAID, *ASKED, name="own.jsonl")
     cases = read_cases(tmp_path / "own.jsonl")
     embedder = HashingEmbedder()
@@ -121,7 +121,7 @@ async def test_every_ranker_is_asked_the_same(lines, tmp_path):
     assert told["abstaining"]["questions"] == 1
 
 
-async def test_odd_questions_do_no_harm_to_what_is_compared(lines, tmp_path):
+async def test_odd_questions_do_not_break_the_compared_rankers(lines, tmp_path):
     lines(*SAID, *ASKED, name="own.jsonl")
     words = FullText()
     await words.tell(read_cases(tmp_path / "own.jsonl")[0].conversation)
@@ -129,7 +129,7 @@ async def test_odd_questions_do_no_harm_to_what_is_compared(lines, tmp_path):
         await words.find(Asked(text, None, "", frozenset(), frozenset(), False), 5)
 
 
-def test_the_share_of_the_evidence_and_whole_sessions_count():
+def test_the_score_counts_the_share_of_evidence_and_whole_sessions():
     question = Asked("q", None, "all", frozenset({"a:1", "b:1"}), frozenset({"a", "b"}), False)
     sessions = {f"{session}:{n}": session for session in "abc" for n in range(1, 9)}
     found = ["a:1", "c:1", "c:2", "c:3", "c:4", "b:2", "b:1"]
@@ -138,7 +138,7 @@ def test_the_share_of_the_evidence_and_whole_sessions_count():
     assert scores["session all@5"] == 1.0
 
 
-def test_a_number_that_tells_nothing_has_an_area_of_a_half():
+def test_an_uninformative_score_has_an_auc_of_one_half():
     assert separation([0.5] * 20, [0.5] * 20)["auc"] == 0.5
     apart = separation([0.9] * 20, [0.1] * 5)
     assert (apart["auc"], apart["refused"]) == (1.0, 100.0)
@@ -165,7 +165,7 @@ def test_the_command_compares_explains_and_draws(recollect, lines, tmp_path):
     assert recollect("bench", "--data", path, "--quality", "better", at=None).code == 2
 
 
-def test_a_chart_is_a_picture_that_says_its_values():
+def test_a_chart_is_an_image_that_states_its_values():
     drawn = bars("How <good>", ["a & b", "ours"], [Group("R@5", (40.0, 120.0)), Group("R@10", (None, -3.0))])
     root = ElementTree.fromstring(drawn)
     text = "".join(root.itertext())
@@ -183,7 +183,7 @@ NOTES = [
 ]
 
 
-def test_notes_of_a_perfect_model_are_lines_too_or_the_observations_of_locomo(lines, tmp_path):
+def test_a_perfect_models_notes_are_lines_too_or_the_observations_of_locomo(lines, tmp_path):
     lines(*SAID, *ASKED, *NOTES, name="own.jsonl")
     (case,) = read_cases(tmp_path / "own.jsonl")
     assert [note.turns for note in case.conversation.notes] == [("monday:1",), ()]
@@ -194,7 +194,7 @@ def test_notes_of_a_perfect_model_are_lines_too_or_the_observations_of_locomo(li
     assert [note.turns for note in case.conversation.notes] == [("D1:1",), ("D2:1",)]
 
 
-def test_in_a_file_without_notes_the_answers_are_with_the_name_of_who_spoke(lines, tmp_path):
+def test_in_a_file_without_notes_the_answers_serve_as_notes_with_the_speakers_name(lines, tmp_path):
     said = {"session": "friday", "role": "user", "name": "Ben", "content": "We open in May."}
     asked = [
         {"question": "When does it open?", "evidence": ["friday:1", "monday:1"], "answer": "in May"},
@@ -208,7 +208,7 @@ def test_in_a_file_without_notes_the_answers_are_with_the_name_of_who_spoke(line
     assert notes == [("Ben: in May", ("friday:1", "monday:1")), ("7", ("monday:1",))]
 
 
-def test_what_notes_add_is_a_row_of_its_own(recollect, lines):
+def test_what_notes_add_is_shown_in_its_own_row(recollect, lines):
     asked = {"question": "Is there a violoncello among the musicians?", "evidence": ["monday:1"]}
     more = [{"session": "later", "role": "user", "content": f"It rained for {n} hours."} for n in range(40)]
     path = lines(*SAID, *more, asked, *NOTES, name="own.jsonl")
@@ -223,7 +223,7 @@ def test_a_file_without_notes_says_so(recollect, lines):
     assert ran.code == 2 and "notes" in ran.err
 
 
-def test_what_is_learned_of_the_turns_counts_for_them_in_rows_of_its_own(recollect, lines):
+def test_what_is_learned_from_turns_counts_for_them_in_its_own_rows(recollect, lines):
     told = {"session": "monday", "role": "user", "content": "I live in Oslo."}
     asked = {"question": "Which city?", "evidence": ["monday:1"]}
     more = [{"session": "later", "role": "user", "content": f"It rained for {n} hours."} for n in range(40)]
@@ -236,7 +236,7 @@ def test_what_is_learned_of_the_turns_counts_for_them_in_rows_of_its_own(recolle
     assert (alone["turn R@5"], facts["turn R@5"], episodes["turn R@5"]) == (0.0, 100.0, 100.0)
 
 
-async def test_what_a_model_learned_counts_for_its_turn_and_an_episode_for_all_that_it_is_of(lines, tmp_path):
+async def test_what_a_model_learned_counts_for_its_turn_and_an_episode_for_all_its_turns(lines, tmp_path):
     said = "What I collect are antique barometers"
     talk = [{"session": "monday", "role": "user", "content": f"{said}, from all over the world."}]
     talk += [

@@ -15,7 +15,7 @@ COLLECTS = learned(finding(1, "I collect are antique barometers", "antique barom
 
 @pytest.fixture
 def endpoint(monkeypatch):
-    """A model on a port of this machine that answers with what stands in `says`, whole or in two pieces."""
+    """A model on a local port that answers with the contents of `says`, whole or in two pieces."""
     asked: list[dict] = []
     says = [json.dumps(COLLECTS)]
 
@@ -45,7 +45,7 @@ def facts(recollect):
     return {fact["key"]: fact["value"] for fact in recollect("profile", "--json").json["facts"]}
 
 
-def test_what_would_be_learned_is_told_and_then_learned(recollect, monkeypatch):
+def test_what_would_be_learned_is_shown_and_then_learned(recollect, monkeypatch):
     stored(recollect, monkeypatch, "I live in Oslo.")
     preview = recollect("reprocess")
     assert preview.code == 0 and "Oslo" in preview.out and "--apply learns them" in preview.out
@@ -55,7 +55,7 @@ def test_what_would_be_learned_is_told_and_then_learned(recollect, monkeypatch):
     assert "0 differences" in recollect("reprocess").out
 
 
-def test_a_model_of_the_settings_reads_old_conversations(recollect, monkeypatch, endpoint):
+def test_a_model_from_the_settings_reads_old_conversations(recollect, monkeypatch, endpoint):
     stored(recollect, monkeypatch, SAID)
     monkeypatch.setenv("RECOLLECT_LLM", "openai:tiny")
     (told,) = recollect("reprocess", "--json").json
@@ -68,7 +68,7 @@ def test_a_model_of_the_settings_reads_old_conversations(recollect, monkeypatch,
     assert endpoint[0][0]["response_format"]["json_schema"]["name"] == "learned"
 
 
-def test_a_model_that_fails_is_told_in_one_line_and_changes_nothing(recollect, monkeypatch, endpoint):
+def test_a_failing_model_is_reported_in_one_line_and_changes_nothing(recollect, monkeypatch, endpoint):
     stored(recollect, monkeypatch, SAID)
     endpoint[1][0] = "I cannot do that."
     monkeypatch.setenv("RECOLLECT_LLM", "openai:tiny")
@@ -78,7 +78,7 @@ def test_a_model_that_fails_is_told_in_one_line_and_changes_nothing(recollect, m
 
 
 @pytest.mark.parametrize("given", [("--by", "magic"), ("--by", "model")])
-def test_a_reader_that_is_not_there_is_refused(recollect, monkeypatch, given):
+def test_an_unavailable_reader_is_refused(recollect, monkeypatch, given):
     stored(recollect, monkeypatch, SAID)
     ran = recollect("reprocess", *given)
     assert ran.code == 2 and "by" in ran.err
@@ -87,7 +87,7 @@ def test_a_reader_that_is_not_there_is_refused(recollect, monkeypatch, given):
 # ── chat ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_model_is_given_what_is_remembered_and_heard_as_it_speaks(recollect, endpoint):
+def test_a_model_is_given_what_is_remembered_and_its_answer_is_streamed(recollect, endpoint):
     asked, says = endpoint
     recollect("chat", "--session", "monday", "--script", "-", input="My cat is called Admiral.")
     says[0] = "Your cat is called Admiral."
@@ -103,7 +103,7 @@ def test_a_model_is_given_what_is_remembered_and_heard_as_it_speaks(recollect, e
     ]
 
 
-def test_what_was_said_to_a_model_that_fails_is_kept(recollect, endpoint):
+def test_a_message_to_a_failing_model_is_kept(recollect, endpoint):
     endpoint[1][0] = ""
     ran = recollect("chat", "--session", "friday", "--model", "openai:tiny", "--script", "-", input="Hello there!")
     assert ran.code != 0 and "tiny" in ran.err
@@ -117,7 +117,7 @@ def test_a_model_must_be_named_with_its_kind(recollect, model):
     assert ran.code == 2 and "openai:MODEL" in ran.err
 
 
-def test_lines_and_answers_are_json_where_that_is_wanted(recollect, endpoint):
+def test_lines_and_answers_are_json_on_request(recollect, endpoint):
     endpoint[1][0] = "Hello!"
     ran = recollect("chat", "--model", "openai:tiny", "--script", "-", "--json", input="Hi there.")
     assert json.loads(ran.out.splitlines()[0])["assistant"] == "Hello!"

@@ -43,7 +43,7 @@ Damage = Callable[[bytearray, random.Random], bytearray]
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> tuple[bytes, dict[str, dict]]:
-    """A sound file, and all that an export has of it."""
+    """A sound file, and everything an export of it contains."""
     return asyncio.run(_written(tmp_path_factory.mktemp("sound") / "sound.db"))
 
 
@@ -69,7 +69,7 @@ def broken(tmp_path: Path, raw: bytes, damage: Damage, seed: int) -> Path:
 
 @pytest.mark.parametrize("damage", [zeroed, truncated, swapped, beheaded])
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_salvaged_is_what_was_written_and_most_of_it(recollect, whole, tmp_path, damage, seed):
+def test_salvage_recovers_only_what_was_written_and_most_of_it(recollect, whole, tmp_path, damage, seed):
     raw, truth = whole
     path = broken(tmp_path, raw, damage, seed)
     before = path.read_bytes()
@@ -98,7 +98,7 @@ def test_the_doctor_says_what_can_be_saved_and_it_comes_back_by_user(recollect, 
     assert kept == {name: sum(key.startswith(f"{name} ") for key in truth) for name in kept}
 
 
-def test_a_file_that_opens_but_is_damaged_inside_is_told_with_what_is_left(recollect, whole, tmp_path):
+def test_a_file_that_opens_but_is_damaged_inside_is_reported_with_what_is_left(recollect, whole, tmp_path):
     raw, truth = whole
     at = raw.index(b"memory 30 of ann")
     path = tmp_path / "inside.db"
@@ -108,7 +108,7 @@ def test_a_file_that_opens_but_is_damaged_inside_is_told_with_what_is_left(recol
     assert checks["salvage"]["found"] == f"{len(truth) - 1} records of 2 users can be read, 1 row cannot"
 
 
-def test_where_nothing_can_be_saved_it_is_said(recollect, tmp_path):
+def test_a_file_from_which_nothing_can_be_saved_is_reported(recollect, tmp_path):
     (tmp_path / "noise.db").write_bytes(bytes(random.Random(1).randbytes(50_000)))
     ran = recollect("export", "--salvage", "saved.jsonl", at=f"sqlite:///{tmp_path}/noise.db")
     assert ran.code == 5 and not (tmp_path / "saved.jsonl").exists()
@@ -117,7 +117,7 @@ def test_where_nothing_can_be_saved_it_is_said(recollect, tmp_path):
     assert other.code == 2 and "salvage" in other.err
 
 
-def test_what_stands_in_the_log_alone_is_salvaged_too(recollect, tmp_path):
+def test_what_is_only_in_the_log_is_salvaged_too(recollect, tmp_path):
     asyncio.run(_left_in_the_log(tmp_path))
     ran = recollect("export", "--salvage", at=f"sqlite:///{tmp_path}/copy.db")
     assert "only in the log" in ran.out

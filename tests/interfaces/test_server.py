@@ -1,4 +1,4 @@
-"""The server: every verb over HTTP, strictly read, and standing when it is treated badly."""
+"""The server: every verb over HTTP, strict parsing, and robustness under abuse."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ async def client(service):
 
 
 async def ok(answer) -> Any:
-    """What a call gives that has to go well."""
+    """The result of a call that must succeed."""
     found = await answer
     assert found.status_code < 300, (found.request.method, str(found.request.url), found.text)
     return found.json() if found.content else None
 
 
-async def test_a_field_that_is_missing_is_named_whatever_it_is_called(client):
+async def test_a_missing_field_is_named_whatever_it_is_called(client):
     for path, field in (("memories/search", "query"), ("context", "query"), ("memories", "content")):
         refused = await client.post(f"{ANN}/{path}", json={})
         assert (refused.status_code, refused.json()["field"]) == (422, field)
 
 
-async def test_a_path_that_is_not_there_says_where_the_paths_are_told(client):
+async def test_an_unknown_path_says_where_the_paths_are_described(client):
     for path in ("/redoc", "/api/user"):
         refused = await client.get(path)
         assert refused.status_code == 404 and "/openapi.json" in refused.json()["detail"]
@@ -75,7 +75,7 @@ async def test_a_path_that_is_not_there_says_where_the_paths_are_told(client):
 
 
 @pytest.mark.parametrize(("field", "value"), [("window", 4), ("agent", "support")])
-async def test_what_only_a_session_has_is_not_passed_over_without_one(client, field, value):
+async def test_session_only_fields_are_not_ignored_without_a_session(client, field, value):
     asked = {"query": "What now?", field: value}
     refused = await client.post(f"{ANN}/context", json=asked)
     inside = await client.post(f"{ANN}/context", json=asked | {"session": "s", "sections": ["recent"]})
@@ -100,13 +100,13 @@ async def test_steps_through_the_graph_need_an_entity_to_start_from(client, quer
         ("facts", {"facts": [{"key": "a", "value": "b"}, {"key": "c", "value": 5}]}, "facts.1.value"),
     ],
 )
-async def test_what_is_wrong_with_one_of_many_is_told_by_its_name_and_place_in_the_request(client, path, body, field):
+async def test_an_error_in_one_of_many_items_names_its_field_and_place_in_the_request(client, path, body, field):
     refused = await client.post(f"{ANN}/{path}", json=body)
     assert refused.status_code in (413, 422) and refused.json()["field"] == field
 
 
 @pytest.mark.parametrize("path", ["memories", "sessions/s/messages"])
-async def test_a_mistake_in_a_header_is_told_by_its_name(client, path):
+async def test_an_error_in_a_header_names_the_header(client, path):
     body = {"content": "a"} | ({"role": "user"} if "messages" in path else {})
     for key, other in (("k" * 200, {}), ("k", {}), ("k", {"content": "b"})):
         answer = await client.post(f"{ANN}/{path}", json=body | other, headers={"Idempotency-Key": key})
@@ -118,16 +118,16 @@ async def test_a_mistake_in_a_header_is_told_by_its_name(client, path):
     ("query", "detail"),
     [("limit=abc", "must be a whole number"), ("newest_first=maybe", "must be true or false")],
 )
-async def test_a_parameter_of_the_wrong_kind_is_told_what_belongs_there(client, query, detail):
+async def test_a_parameter_of_the_wrong_type_says_what_is_expected(client, query, detail):
     assert (await client.get(f"{ANN}/memories?{query}")).json()["detail"] == detail
 
 
 @pytest.mark.parametrize(("given", "awake"), [({}, 8), ({"RECOLLECT_INDEX_AWAKE": "200"}, 200)])
-def test_a_server_keeps_few_indexes_ready_unless_it_is_told_otherwise(given, awake):
+def test_a_server_keeps_few_indexes_awake_unless_configured_otherwise(given, awake):
     assert Service("memory://", environ=given).settings.index_awake == awake
 
 
-async def test_messages_go_in_one_by_one_or_many_and_come_out_page_by_page(client):
+async def test_messages_are_added_singly_or_in_bulk_and_read_page_by_page(client):
     await ok(client.post(f"{ANN}/sessions/monday/messages", json={"role": "user", "content": "One."}))
     many = [
         {"role": "assistant", "content": "Two."},
@@ -150,7 +150,7 @@ async def test_messages_go_in_one_by_one_or_many_and_come_out_page_by_page(clien
     assert (await ok(client.delete(f"{ANN}/sessions/monday")))["forgotten"]["conversation"] == 3
 
 
-async def test_a_cursor_of_one_session_is_of_no_use_in_another(client):
+async def test_a_cursor_of_one_session_is_refused_in_another(client):
     for session in ("a", "b"):
         for _ in range(3):
             await ok(client.post(f"{ANN}/sessions/{session}/messages", json={"role": "user", "content": "Hello."}))
@@ -175,7 +175,7 @@ async def test_a_memory_is_found_changed_and_forgotten(client):
     assert (await client.get(f"{ANN}/memories/seat")).status_code == 404
 
 
-async def test_facts_have_a_past_and_preferences_are_kept_apart(client, clock):
+async def test_facts_have_a_history_and_preferences_are_kept_apart(client, clock):
     await ok(client.put(f"{ANN}/facts/city", json={"value": "Oslo"}))
     moved = clock.advance(days=10)
     await ok(client.put(f"{ANN}/facts/city", json={"value": "Lisbon"}))
@@ -193,7 +193,7 @@ async def test_facts_have_a_past_and_preferences_are_kept_apart(client, clock):
     assert (await ok(client.get(f"{ANN}/profile")))["facts"] == []
 
 
-async def test_what_was_read_is_changed_only_as_it_was_read(client):
+async def test_a_change_with_if_match_applies_only_to_the_version_read(client):
     empty = await client.get(f"{ANN}/sessions/s/working")
     assert (empty.json(), empty.headers["etag"]) == ({}, '"0"')
     made = await client.put(f"{ANN}/sessions/s/working", json={"step": 1}, headers={"If-Match": '"0"'})
@@ -213,7 +213,7 @@ async def test_what_was_read_is_changed_only_as_it_was_read(client):
     assert (once.status_code, twice.status_code) == (200, 412)
 
 
-async def test_an_if_match_may_be_weakened_on_its_way_or_name_several_versions(client):
+async def test_an_if_match_may_be_weakened_in_transit_or_name_several_versions(client):
     await ok(client.post(f"{ANN}/memories", json={"content": "Tea.", "id": "tea"}))
     await ok(client.post(f"{ANN}/customizations", json={"text": "Be brief.", "id": "tone"}))
     await ok(client.put(f"{ANN}/sessions/s/working", json={"step": 1}))
@@ -240,12 +240,12 @@ async def test_an_if_match_may_be_weakened_on_its_way_or_name_several_versions(c
 @pytest.mark.parametrize(
     "wrong", ["12", "", '"12', '"1" "2"', '"1",', 'w/"1"', '*, "1"', ",".join(map('"{}"'.format, range(9)))]
 )
-async def test_an_if_match_that_is_none_is_refused(client, wrong):
+async def test_an_invalid_if_match_is_refused(client, wrong):
     answer = await client.put(f"{ANN}/sessions/s/working", json={}, headers={"If-Match": wrong})
     assert (answer.status_code, answer.json()["field"]) == (422, "if-match")
 
 
-async def test_a_write_sent_again_under_its_key_is_done_once(client):
+async def test_a_write_sent_again_with_its_idempotency_key_is_done_once(client):
     key = {"Idempotency-Key": "k1"}
     body = {"role": "user", "content": "Hello."}
     answers = await asyncio.gather(
@@ -258,7 +258,7 @@ async def test_a_write_sent_again_under_its_key_is_done_once(client):
     assert len((await ok(client.get(f"{ANN}/sessions/s/messages")))["messages"]) == 1
 
 
-async def test_everything_about_a_user_goes_out_comes_back_and_is_erased(client):
+async def test_everything_about_a_user_is_exported_imported_and_erased(client):
     await ok(client.post(f"{ANN}/sessions/s/messages", json={"role": "user", "content": SECRET}))
     await ok(client.put(f"{ANN}/facts/city", json={"value": "Lisbon"}))
     exported = await client.get(f"{ANN}/export")
@@ -272,7 +272,7 @@ async def test_everything_about_a_user_goes_out_comes_back_and_is_erased(client)
     assert (await ok(client.get("/api/users/bob/profile")))["facts"][0]["value"] == "Lisbon"
 
 
-async def test_business_objects_are_pushed_read_and_taken_back(client):
+async def test_business_objects_are_pushed_read_and_removed(client):
     await ok(client.put("/api/entities/order/42", json={"data": {"state": "sent"}}))
     assert (await ok(client.get("/api/entities/order/42")))["data"] == {"state": "sent"}
     assert len((await ok(client.get("/api/entities/order")))["entities"]) == 1
@@ -298,7 +298,7 @@ async def test_work_that_was_given_up_is_shown_and_tried_again(clock):
 
 
 async def seed(service) -> dict[str, str]:
-    """All that the examples of the description speak of. Gives the ids that only the store knows."""
+    """Store everything the description's examples refer to. Returns the ids that only the store knows."""
     ann = service.memory.user("ann")
     chat = ann.session("monday", agent="support")
     await chat.add_message("user", "My cat is called Admiral.", id="m1")
@@ -356,14 +356,14 @@ def test_every_call_has_a_short_name_of_its_own():
         ("POST", "/api/users/ann/sessions/s/working", "DELETE, GET, PATCH, PUT"),
     ],
 )
-async def test_a_method_that_a_path_does_not_take_is_answered_with_those_that_it_does(client, method, path, takes):
+async def test_an_unsupported_method_is_answered_with_the_supported_ones(client, method, path, takes):
     answer = await client.request(method, path, json={})
     assert (answer.status_code, answer.headers["allow"]) == (405, takes)
     assert answer.json()["detail"] == f"this path allows only {takes}"
 
 
 NOTHING_THERE = ("/api/failures/{id}/retry", "/api/users/{user}/memories/{id}/restore")
-"""Nothing has failed that could be tried again, and nothing was retired."""
+"""No failure exists to be retried, and nothing was retired."""
 
 
 @pytest.mark.parametrize(("method", "path"), [(method, path) for method, path, _ in operations(DOCUMENT)])
@@ -387,7 +387,7 @@ JSON_KINDS = ("application/json", "application/problem+json")
 
 
 def mistakes(operation: dict[str, Any], answer: httpx.Response) -> list[str]:
-    """How an answer differs from what the description says of it; a name that it does not tell is a mistake, too."""
+    """How an answer differs from its description; an undescribed name is a mistake, too."""
     told = operation["responses"].get(str(answer.status_code)) or operation["responses"]["default"]
     kind = answer.headers["content-type"].partition(";")[0]
     parts = json.loads(json.dumps(DOCUMENT["components"]))
@@ -408,7 +408,7 @@ def example_body(operation: dict[str, Any], document: dict[str, Any]) -> dict[st
 
 
 def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
-    """The example of a shape, or one made of those of its parts."""
+    """The example of a schema, or one assembled from the examples of its parts."""
     if "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     if "examples" in schema:
@@ -421,7 +421,7 @@ def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
     }
 
 
-# ── Strictly read ────────────────────────────────────────────────────────────────────────────────
+# ── Strict parsing ───────────────────────────────────────────────────────────────────────────────
 
 JSON = {"Content-Type": "application/json"}
 
@@ -455,7 +455,7 @@ JSON = {"Content-Type": "application/json"}
         (b" " * (LIMITS.body_bytes + 1), JSON, 413),
     ],
 )
-async def test_a_body_that_cannot_be_understood_in_one_way_is_refused(client, content, headers, status):
+async def test_an_ambiguous_or_malformed_body_is_refused(client, content, headers, status):
     answer = await client.post(f"{ANN}/memories", content=content, headers=headers)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
@@ -471,7 +471,7 @@ async def test_a_question_that_makes_no_sense_is_refused(client, query):
     assert answer.status_code == 422, answer.text
 
 
-async def test_ids_are_taken_as_they_are_and_never_as_a_path(client):
+async def test_ids_are_taken_literally_and_never_as_a_path(client):
     await ok(client.post(f"{ANN}/memories", json={"content": "Tea.", "id": "tea"}))
     names = ["ann/memories/tea", "ann%2Fmemories", "..", "ann ", "*", "a?b", "a#b", "é", "%", "ann+", "a;b", "sessions"]
     for name in names:
@@ -503,14 +503,14 @@ async def test_there_is_no_way_around_the_paths(client, method, path, status):
 
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])
-async def test_a_balancer_may_look_without_reading(service, path):
+async def test_a_load_balancer_may_use_head_requests(service, path):
     async with listening(service) as address, httpx.AsyncClient(base_url=address) as client:
         whole, head = await client.get(path), await client.head(path)
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-length"] == str(len(whole.content))
 
 
-async def test_a_method_cannot_be_put_on_as_a_header(client):
+async def test_a_header_cannot_override_the_method(client):
     await ok(client.post(f"{ANN}/memories", json={"content": "Tea."}))
     answer = await client.get(ANN, headers={"X-HTTP-Method-Override": "DELETE"})
     assert answer.status_code == 405
@@ -540,7 +540,7 @@ async def test_a_long_answer_is_compressed_and_a_stream_is_not(client):
     assert {answer.headers["x-content-type-options"] for answer in (long, short, stream)} == {"nosniff"}
 
 
-async def test_a_line_in_the_log_says_nothing_of_who_or_what(client, caplog):
+async def test_a_log_line_does_not_reveal_who_or_what(client, caplog):
     with caplog.at_level(logging.DEBUG, logger="recollect"):
         await client.post(f"/api/users/{SECRET}/memories", json={"content": SECRET, "id": SECRET})
         await client.get(f"/api/users/{SECRET}/memories/{SECRET}?limit={SECRET}")
@@ -554,7 +554,7 @@ async def test_a_line_in_the_log_says_nothing_of_who_or_what(client, caplog):
 
 
 @pytest.mark.parametrize("kind", [each for each in vars(errors).values() if isinstance(each, type)])
-def test_every_error_of_the_tree_has_a_status_and_names_no_content(kind):
+def test_every_error_class_has_a_status_and_names_the_field(kind):
     made = kind(field="content")
     answer = problem(made, "r1")
     told = json.loads(answer.body)
@@ -564,7 +564,7 @@ def test_every_error_of_the_tree_has_a_status_and_names_no_content(kind):
     assert (answer.status_code == 503) == ("retry-after" in answer.headers)
 
 
-async def test_an_unexpected_error_is_an_answer_and_says_nothing_of_itself(service, client, caplog):
+async def test_an_unexpected_error_is_answered_without_details(service, client, caplog):
     service.executors._agents = {"default": None}
     turn = {"chat_id": "c", "user_id": "ann", "message": SECRET}
     answer = await client.post("/api/chat", json=turn)
@@ -573,7 +573,7 @@ async def test_an_unexpected_error_is_an_answer_and_says_nothing_of_itself(servi
     assert (await client.get("/health")).status_code == 200
 
 
-async def test_the_figures_are_those_of_what_was_done(client):
+async def test_the_metrics_count_what_was_done(client):
     await ok(client.post(f"{ANN}/sessions/s/messages", json={"role": "user", "content": "Hello."}))
     await ok(client.post(f"{ANN}/memories", json={"memories": [{"content": "Tea."}, {"content": "Milk."}]}))
     await ok(client.post(f"{ANN}/memories/search", json={"query": "tea"}))
@@ -606,7 +606,7 @@ async def test_it_is_ready_until_it_is_about_to_stop(service, client):
     assert (await client.get("/health")).status_code == 200
 
 
-# ── Treated badly ────────────────────────────────────────────────────────────────────────────────
+# ── Abuse ────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def _echo(scope, receive, send):
@@ -614,7 +614,7 @@ async def _echo(scope, receive, send):
         pass
 
 
-async def test_a_body_that_grows_without_end_or_comes_too_slowly_is_ended():
+async def test_a_body_that_never_ends_or_comes_too_slowly_is_refused():
     limit = BodyLimit(_echo, body_s=0.1)
     scope = {"type": "http", "headers": []}
     taken = 0
@@ -638,14 +638,14 @@ async def test_a_body_that_grows_without_end_or_comes_too_slowly_is_ended():
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    """A server in a process of its own, for tests that leave it as it was. Gives host, port and process."""
+    """A server in its own process, for tests that leave it unchanged. Yields host, port and process."""
     with process(tmp_path_factory.mktemp("server")) as (address, server):
         url = httpx.URL(address)
         yield url.host, url.port, server.pid
 
 
 def talk(place: tuple[str, int], *pieces: bytes, wait_s: float = 5.0, pause_s: float = 0.0) -> bytes:
-    """What a server answers to these bytes, until it hangs up or is quiet."""
+    """What a server answers to these bytes, until it hangs up or goes quiet."""
     with socket.create_connection(place, timeout=wait_s) as connection:
         for piece in pieces:
             connection.sendall(piece)
@@ -682,20 +682,20 @@ HEAD = b"POST /api/users/ann/memories HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Typ
         ((b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",), 200),
     ],
 )
-def test_what_is_no_proper_request_is_refused_and_hung_up_on(running, pieces, status):
+def test_a_malformed_request_is_refused_and_the_connection_closed(running, pieces, status):
     answer = talk(running[:2], *pieces, wait_s=2.0)
     assert answer.startswith(b"HTTP/1.1 %d" % status), answer[:200]
     assert httpx.get(f"http://{running[0]}:{running[1]}/health").status_code == 200
 
 
 SOCKETS_HOLD = 16_000_000
-"""What may be on its way between two sockets that nobody reads."""
+"""How much two sockets may buffer while nobody reads."""
 
 
 @pytest.mark.parametrize("size", [10_000_000, 300_000_000])
 @pytest.mark.parametrize("is_told", [True, False], ids=["with its length", "in chunks"])
-def test_a_huge_body_is_refused_before_it_is_read_and_takes_no_room(running, size, is_told):
-    """It is sent for as long as the server takes it."""
+def test_a_huge_body_is_refused_before_it_is_read_and_takes_no_memory(running, size, is_told):
+    """It is sent for as long as the server accepts it."""
     _warm(f"http://{running[0]}:{running[1]}")
     before = _peak_bytes(running[2])
     sent, answer = _poured(running[:2], size, is_told)
@@ -706,14 +706,14 @@ def test_a_huge_body_is_refused_before_it_is_read_and_takes_no_room(running, siz
 
 
 def _warm(address: str) -> None:
-    """Let the server do once what makes it grow: load its model, and work."""
+    """Make the server do once what makes it grow: load its model, and work."""
     httpx.post(f"{address}/api/users/ann/memories", json={"content": "Warm."}).raise_for_status()
     httpx.post(f"{address}/api/users/ann/memories/search", json={"query": "warm"}).raise_for_status()
     until(lambda: not sum(httpx.get(f"{address}/api/stats").json()["jobs"][each] for each in ("waiting", "running")))
 
 
 def _poured(place: tuple[str, int], size: int, is_told: bool) -> tuple[int, bytes]:
-    """How much of a body was taken before the server answered or hung up, and its answer."""
+    """How much of a body was accepted before the server answered or hung up, and its answer."""
     head = HEAD + (b"Content-Length: %d\r\n\r\n" % size if is_told else b"Transfer-Encoding: chunked\r\n\r\n")
     piece = b"x" * 65_536
     sent = 0
@@ -732,7 +732,7 @@ def _poured(place: tuple[str, int], size: int, is_told: bool) -> tuple[int, byte
 
 
 def _peak_bytes(pid: int) -> int:
-    """The most memory that a process has had at a time."""
+    """The peak memory of a process."""
     told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     return int(told[1]) * 1024 if told else 0
 
@@ -747,7 +747,7 @@ def test_a_short_answer_is_sent_at_once(running):
     assert min(took) < 0.03  # with a delayed acknowledgement all would take 0.04
 
 
-async def test_a_head_that_comes_byte_by_byte_is_not_waited_for(service):
+async def test_a_request_head_that_comes_byte_by_byte_is_not_waited_for(service):
     class Impatient(PatientProtocol):
         head_s = 0.2
 
@@ -762,7 +762,7 @@ async def test_a_head_that_comes_byte_by_byte_is_not_waited_for(service):
     )  # by default twice ten seconds
 
 
-async def test_who_is_refused_again_and_again_is_waited_for_as_long_as_anybody_else(service):
+async def test_a_client_that_is_often_refused_gets_as_much_time_as_anybody_else(service):
     class Impatient(PatientProtocol):
         head_s = 2.0
 
@@ -776,12 +776,12 @@ async def test_who_is_refused_again_and_again_is_waited_for_as_long_as_anybody_e
 
 
 def _heard(address: str) -> None:
-    """What was sent before has reached the server: it answers what came after."""
+    """Ensure that everything sent so far has reached the server: it answers a later request."""
     for _ in range(2):
         httpx.get(f"{address}/health", timeout=STOP_S).raise_for_status()
 
 
-def test_a_stop_lets_what_has_begun_finish_and_loses_nothing(tmp_path):
+def test_a_stop_lets_running_requests_finish_and_loses_nothing(tmp_path):
     url = f"sqlite:///{tmp_path}/kept.db"
     with process(tmp_path, "--url", url) as (address, running):
         with httpx.Client(base_url=address) as client:
@@ -814,7 +814,7 @@ def test_a_request_that_never_ends_does_not_keep_the_server_from_stopping(tmp_pa
             assert running.wait(STOP_S) == 0
 
 
-def test_a_port_that_is_taken_is_told_in_one_line(recollect):
+def test_a_port_that_is_taken_is_reported_in_one_line(recollect):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ran = recollect("serve", "--port", str(taken.getsockname()[1]))
     assert (ran.code, ran.err.count("\n")) == (4, 1) and "--port" in ran.err
@@ -825,7 +825,7 @@ def test_other_machines_are_not_served_without_a_key(recollect):
     assert ran.code == 2 and "recollect keys create" in ran.err
 
 
-async def test_another_server_of_applications_opens_and_closes_the_memory(tmp_path, monkeypatch):
+async def test_another_asgi_server_opens_and_closes_the_memory(tmp_path, monkeypatch):
     monkeypatch.setenv("RECOLLECT_URL", "memory://")
     app = create()
     async with app.router.lifespan_context(app):
@@ -844,7 +844,7 @@ THERE = {
     "user": "ann", "session": "monday", "id": "seat", "key": "city", "agent": "support", "type": "customer",
     "name": "Ana",
 }  # fmt: skip
-"""What is there to be found, changed and forgotten: every other call is about it."""
+"""What exists to be found, changed and forgotten: every other call is about it."""
 
 
 @schemathesis.serializer("application/x-ndjson")
@@ -853,7 +853,7 @@ def _lines(context, value):
 
 
 class Caller:
-    """Sends what was made up to a server in this process, which answers without a network."""
+    """Sends the generated calls to a server in this process, without a network."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -890,7 +890,7 @@ PARTS = ("method", "url", "headers", "params", "cookies", "data", "json", "files
 
 @pytest.mark.timeout(600)
 def test_nothing_that_the_description_allows_breaks_the_server():
-    # Without keys that nobody made: with them most would be refused at the gate.
+    # Without generated keys: with them, most calls would be refused at the gate.
     schema, caller = schemathesis.openapi.from_dict(DOCUMENT | {"security": []}), Caller()
     made = settings(max_examples=CALLS_EACH, deadline=None, database=None, phases=[Phase.generate], derandomize=True,
                     suppress_health_check=list(HealthCheck))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Agents of `/api/chat`: what each is given of the memory, and what its model may do with it by itself."""
+"""Agents of `/api/chat`: what each is given from the memory, and what its model may do with it on its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def streamed(*deltas: dict) -> bytes:
 
 
 def calling(name: str, arguments: str, id: str = "c1") -> bytes:
-    """A call of a tool, in two parts, as endpoints send it."""
+    """A tool call in two parts, as endpoints send it."""
     half = len(arguments) // 2
     first = {"index": 0, "id": id, "type": "function", "function": {"name": name, "arguments": arguments[:half]}}
     second = {"index": 0, "function": {"arguments": arguments[half:]}}
@@ -35,7 +35,7 @@ SAYS = streamed({"content": "Ad"}, {"content": "miral."})
 
 @asynccontextmanager
 async def talking(tmp_path, clock, answers: list[bytes], table: str = "", **settings):
-    """A client of a server whose agent gives these answers, the last of them again and again; and what it was asked."""
+    """A client of a server whose agent gives these answers, repeating the last one; and what it was asked."""
     said = iter(answers)
     last = answers[-1]
     async with serving("/v1/chat/completions", lambda _: next(said, last)) as endpoint:
@@ -59,7 +59,7 @@ async def test_a_model_has_no_tools_unless_they_are_named(tmp_path, clock):
     assert len(asked) == 1 and "tools" not in asked[0]
 
 
-async def test_a_model_may_search_the_memory_of_the_very_user_who_talks_to_it(tmp_path, clock):
+async def test_a_model_may_search_only_the_memory_of_the_user_it_talks_to(tmp_path, clock):
     answers = [calling("search_memory", '{"query": "cat"}'), SAYS]
     async with talking(tmp_path, clock, answers, 'tools = ["search_memory"]\nlayers = ["fact"]') as (_, client, asked):
         answer = (await client.post("/api/chat", json=TURN)).json()
@@ -72,7 +72,7 @@ async def test_a_model_may_search_the_memory_of_the_very_user_who_talks_to_it(tm
     assert "Admiral" in found and "Napoleon" not in found
 
 
-async def test_what_a_model_adds_is_the_users_and_says_where_it_came_from(tmp_path, clock):
+async def test_what_a_model_adds_belongs_to_the_user_and_says_where_it_came_from(tmp_path, clock):
     answers = [calling("add_memory", '{"content": "Ann has a boat called Grey Goose."}'), SAYS]
     async with talking(tmp_path, clock, answers, 'tools = ["add_memory"]') as (service, client, asked):
         await client.post("/api/chat", json=TURN)
@@ -90,7 +90,7 @@ async def test_what_a_model_adds_is_the_users_and_says_where_it_came_from(tmp_pa
         ("search_memory", "[]", "ValidationError"),
     ],
 )
-async def test_a_call_that_may_not_be_is_told_to_the_model_which_goes_on(tmp_path, clock, name, arguments, told):
+async def test_a_forbidden_tool_call_is_reported_to_the_model_which_continues(tmp_path, clock, name, arguments, told):
     answers = [calling(name, arguments), SAYS]
     async with talking(tmp_path, clock, answers, 'tools = ["search_memory"]') as (service, client, asked):
         assert (await client.post("/api/chat", json=TURN)).json()["reply"] == "Admiral."
@@ -98,7 +98,7 @@ async def test_a_call_that_may_not_be_is_told_to_the_model_which_goes_on(tmp_pat
     assert results(asked[1])[0].startswith(told) and len(kept) == 1
 
 
-async def test_a_model_that_calls_for_ever_has_to_answer_at_last(tmp_path, clock):
+async def test_a_model_that_keeps_calling_tools_must_answer_eventually(tmp_path, clock):
     answers = [calling("search_memory", '{"query": "cat"}')]
     async with talking(tmp_path, clock, answers, 'tools = ["search_memory"]') as (_, client, asked):
         answer = await client.post("/api/chat", json=TURN)
@@ -107,7 +107,7 @@ async def test_a_model_that_calls_for_ever_has_to_answer_at_last(tmp_path, clock
     assert ["tools" in each for each in asked] == [True] * ROUNDS_MAX + [False]
 
 
-async def test_health_tells_how_the_model_of_an_agent_did(tmp_path, clock):
+async def test_health_reports_how_an_agents_model_did(tmp_path, clock):
     silent = [calling("search_memory", '{"query": "cat"}')]
     for answers, status, state in ((silent, "degraded", "fails (ModelError)"), ([SAYS], "ok", "answers")):
         folder = tmp_path / status
@@ -122,7 +122,7 @@ async def test_health_tells_how_the_model_of_an_agent_did(tmp_path, clock):
         assert ready.status_code == 200 and ready.json()["states"] == after["states"]
 
 
-async def test_a_tool_adds_nothing_once_the_memories_of_the_day_are_used_up(tmp_path, clock):
+async def test_a_tool_adds_nothing_once_the_daily_quota_of_memories_is_used_up(tmp_path, clock):
     answers = [calling("add_memory", '{"content": "One more."}'), SAYS]
     table = 'tools = ["add_memory"]\n[orgs.default]\nmemories_per_day = 2'
     async with talking(tmp_path, clock, answers, table) as (_, client, asked):
@@ -132,7 +132,7 @@ async def test_a_tool_adds_nothing_once_the_memories_of_the_day_are_used_up(tmp_
     assert results(asked[1])[0].startswith("OverQuota: org: today's quota of memories (2) is used up")
 
 
-async def test_an_agent_is_given_what_its_table_says_and_counted_as_its_model_counts(tmp_path, clock):
+async def test_an_agent_is_given_what_its_table_says_counted_in_its_models_tokens(tmp_path, clock):
     table = 'layers = ["fact"]\ncontext_tokens = 300\nquality = "fast"'
     async with talking(tmp_path, clock, [SAYS], table) as (service, client, asked):
         await service.memory.user("ann").add_fact("city", "Bergen")
@@ -169,13 +169,13 @@ async def test_an_agent_is_given_the_sections_and_as_many_messages_as_its_table_
         ({"window": 0}, "agents.a.window"), ({"window": "20"}, "agents.a.window"), ({"window": 2.5}, "agents.a.window"),
     ],
 )  # fmt: skip
-def test_a_policy_that_makes_no_sense_is_refused_at_the_start(table, field):
+def test_an_invalid_policy_is_refused_at_the_start(table, field):
     with pytest.raises(ValidationError) as refused:
         read_agents({"a": {"url": "http://x", "model": "m"} | table}, {})
     assert refused.value.field == field
 
 
-def test_tools_need_a_model_and_none_of_them_forgets():
+def test_tools_need_a_model_and_none_of_them_can_forget():
     with pytest.raises(ValidationError) as refused:
         read_agents({"a": {"tools": ["search_memory"]}}, {})
     assert refused.value.field == "agents.a.tools" and not {"forget", "add_messages"} & set(TOOLS)
@@ -186,7 +186,7 @@ def test_tools_need_a_model_and_none_of_them_forgets():
 
 @asynccontextmanager
 async def remembering(tmp_path, clock, table: str):
-    """A client of a server whose agent answers from memory; Ann's city is a fact, her boat was talked about."""
+    """A client of a server whose agent answers from memory; Ann's city is a fact, her boat was mentioned in a chat."""
     (tmp_path / "recollect.toml").write_text(f"[agents.support]\n{table}\n")
     async with opened(clock=clock, folder=tmp_path) as service, client_of(service) as client:
         ann = service.memory.user("ann")
@@ -205,14 +205,14 @@ async def told(client, message: str, chat: str = "today") -> dict:
 CITY, BOAT, ME = "Where do I live?", "What is the boat called?", "What do you know about me?"
 
 
-async def test_without_a_policy_an_agent_without_a_model_tells_all_it_knows(tmp_path, clock):
+async def test_without_a_policy_an_agent_without_a_model_tells_everything_it_knows(tmp_path, clock):
     async with remembering(tmp_path, clock, "") as client:
         assert "Bergen" in (await told(client, CITY))["reply"]
         assert "Grey Goose" in (await told(client, BOAT))["reply"]
         assert "Bergen" in (await told(client, ME))["reply"]
 
 
-async def test_an_agent_without_a_model_tells_only_what_lies_in_its_layers(tmp_path, clock):
+async def test_an_agent_without_a_model_tells_only_what_is_in_its_layers(tmp_path, clock):
     async with remembering(tmp_path, clock, 'layers = ["fact"]') as client:
         city, boat, me = [await told(client, each) for each in (CITY, BOAT, ME)]
     assert "Bergen" in city["reply"] and "you said" not in city["reply"].lower()
@@ -226,7 +226,7 @@ async def test_an_agent_without_a_model_knows_no_profile_where_its_layers_have_n
     assert "Bergen" not in city["reply"] + me["reply"] and "Laksevag" in harbour["reply"]
 
 
-async def test_an_agent_without_a_model_tells_only_what_stands_in_its_sections(tmp_path, clock):
+async def test_an_agent_without_a_model_tells_only_what_is_in_its_sections(tmp_path, clock):
     async with remembering(tmp_path, clock, 'sections = ["recent"]') as client:
         before, _, after = [await told(client, each) for each in (CITY, "My car is a red Volvo.", "What is my car?")]
     assert "Bergen" not in before["reply"] and "Volvo" in after["reply"]

@@ -113,7 +113,7 @@ async def test_the_same_turn_at_the_same_time_is_stored_once(client):
         ({"chat_id": ["a"]}, 422, "chat_id"),
     ],
 )  # fmt: skip
-async def test_a_turn_that_makes_no_sense_stores_nothing(client, change, status, field):
+async def test_an_invalid_turn_stores_nothing(client, change, status, field):
     answer = await client.post("/api/chat", json=TURN | change)
     assert (answer.status_code, answer.json()["field"]) == (status, field)
     assert (await client.get("/api/users")).json()["users"] == []
@@ -131,7 +131,7 @@ HELLO = piece("Hel") + piece("lo!") + b'data: {"choices": []}\n\ndata: [DONE]\n\
 
 @asynccontextmanager
 async def endpoint(answer: bytes, status: str = "200 OK", hang: bool = False):
-    """A model on a port of this machine. Gives its URL and what it was asked."""
+    """A model on a local port. Yields its URL and what it was asked."""
     asked: list[tuple[bytes, dict]] = []
     writers = []
 
@@ -157,7 +157,7 @@ async def endpoint(answer: bytes, status: str = "200 OK", hang: bool = False):
 
 @asynccontextmanager
 async def talking(url, tmp_path, clock, **more):
-    """A client of a server with an agent whose model is there."""
+    """A client of a server with an agent that uses the model at this URL."""
     extra = "".join(f"{name} = {json.dumps(value)}\n" for name, value in more.items())
     text = f'[agents.support]\nurl = "{url}"\nmodel = "tiny"\nprompt = "Be kind."\nmax_tokens = 50\n{extra}'
     (tmp_path / "recollect.toml").write_text(text)
@@ -185,7 +185,7 @@ async def test_a_model_is_given_the_prompt_the_memory_and_the_question(tmp_path,
     assert all(text in given for text in ("Lisbon", "Answer in rhyme.", "My cat is called Admiral."))
 
 
-async def test_a_change_of_instructions_counts_from_the_next_turn_on(tmp_path, clock):
+async def test_a_change_of_instructions_applies_from_the_next_turn(tmp_path, clock):
     async with endpoint(HELLO) as (url, asked), talking(url, tmp_path, clock) as client:
         await client.post("/api/chat", json=ASKED)
         await client.post("/api/users/ann/agents/support/customizations", json={"text": "Answer in rhyme."})
@@ -194,7 +194,7 @@ async def test_a_change_of_instructions_counts_from_the_next_turn_on(tmp_path, c
     assert ["rhyme" in each for each in said] == [False, True]
 
 
-async def test_what_a_model_says_is_streamed_as_it_comes(tmp_path, clock):
+async def test_a_models_answer_is_streamed_as_it_comes(tmp_path, clock):
     async with endpoint(HELLO) as (url, _), talking(url, tmp_path, clock) as client:
         answer = await client.post("/api/chat", json=ASKED | {"stream": True})
         kept = await told(client)
@@ -220,7 +220,7 @@ BAD_MODELS = {
 
 
 @pytest.mark.parametrize("kind", BAD_MODELS)
-async def test_a_model_that_fails_loses_nothing_of_what_the_user_said(tmp_path, clock, kind):
+async def test_a_failing_model_loses_nothing_the_user_said(tmp_path, clock, kind):
     answer, status = BAD_MODELS[kind]
     async with endpoint(answer, status) as (url, _), talking(url, tmp_path, clock) as client:
         plain = await client.post("/api/chat", json=ASKED)
@@ -238,7 +238,7 @@ async def test_a_model_that_hangs_is_given_up(tmp_path, clock):
         assert (answer.status_code, len(await told(client))) == (502, 1)
 
 
-async def test_who_leaves_in_the_middle_of_an_answer_lets_go_of_the_model_too(tmp_path, clock):
+async def test_a_client_that_leaves_mid_answer_also_stops_the_model(tmp_path, clock):
     async with endpoint(piece("Hel"), hang=True) as (url, _):
         (tmp_path / "recollect.toml").write_text(f'[agents.support]\nurl = "{url}"\nmodel = "tiny"\n')
         async with opened(clock=clock, folder=tmp_path) as service, listening(service) as address:
@@ -257,8 +257,8 @@ async def test_who_leaves_in_the_middle_of_an_answer_lets_go_of_the_model_too(tm
 
 @pytest.mark.parametrize("name", ["url", "model", "llm", "llm_url", "base_url", "endpoint", "key"])
 @pytest.mark.parametrize("where", ["body", "query", "header"])
-async def test_nobody_who_asks_can_say_where_a_model_is(tmp_path, clock, name, where):
-    """A URL of a tenant could lead to the machine itself, or to the cloud's own: there is no place to give one."""
+async def test_no_caller_can_choose_the_address_of_a_model(tmp_path, clock, name, where):
+    """A tenant's URL could point at the machine itself or at the cloud's metadata: there is no place to give one."""
     async with (
         endpoint(HELLO) as (theirs, lured),
         endpoint(HELLO) as (ours, asked),
@@ -278,7 +278,7 @@ async def test_a_redirect_of_a_model_is_not_followed(tmp_path, clock):
     assert lured == []
 
 
-async def test_what_the_model_cost_stands_in_the_figures(clock):
+async def test_the_cost_of_the_model_is_in_the_metrics(clock):
     model = ScriptedModel(learned=learned())
     async with opened(clock=clock, llm=model) as service, client_of(service) as client:
         await client.post("/api/chat", json=TURN)
@@ -290,7 +290,7 @@ async def test_what_the_model_cost_stands_in_the_figures(clock):
     assert re.search(r'recollect_model_total\{what="tokens_in"\} \d{3,}', figures)
 
 
-async def test_a_model_that_cannot_be_reached_is_told_and_a_retry_goes_on(tmp_path, clock):
+async def test_an_unreachable_model_is_reported_and_a_retry_continues_the_turn(tmp_path, clock):
     key = {"Idempotency-Key": "turn-1"}
     async with talking("http://127.0.0.1:1/v1", tmp_path, clock) as client:
         assert (await client.post("/api/chat", json=ASKED, headers=key)).status_code == 502
@@ -301,7 +301,7 @@ async def test_a_model_that_cannot_be_reached_is_told_and_a_retry_goes_on(tmp_pa
 # ── Agents and executors ─────────────────────────────────────────────────────────────────────────
 
 
-def test_agents_are_read_from_the_file_and_settings_do_not_mind_them(tmp_path):
+def test_agents_are_read_from_the_file_and_settings_ignore_them(tmp_path):
     (tmp_path / "recollect.toml").write_text('language = "de"\n[agents.support]\nprompt = "Be kind."\n')
     assert Settings.read({}, tmp_path).language == "de"
     assert read_agents({}, {}) == {"default": Agent("default")}
@@ -319,13 +319,13 @@ def test_agents_are_read_from_the_file_and_settings_do_not_mind_them(tmp_path):
         ({"a": {"key": "sk-1"}}, "agents.a"),
     ],
 )  # fmt: skip
-def test_an_agent_that_makes_no_sense_is_refused_at_the_start(table, field):
+def test_an_invalid_agent_is_refused_at_the_start(table, field):
     with pytest.raises(ValidationError) as refused:
         read_agents(table, {})
     assert refused.value.field == field
 
 
-def test_an_executor_is_kept_for_a_user_and_an_agent_and_let_go_after_a_while():
+def test_an_executor_is_kept_per_user_and_agent_and_dropped_after_a_while():
     now = [0.0]
     held = Executors(read_agents({"support": {}}, {}), life_s=10, timer=lambda: now[0])
     mine = held.of("acme", "ann", "")
@@ -341,7 +341,7 @@ def test_an_executor_is_kept_for_a_user_and_an_agent_and_let_go_after_a_while():
         held.of("acme", "ann", "nobody")
 
 
-def test_of_too_many_executors_the_one_asked_longest_ago_goes():
+def test_of_too_many_executors_the_least_recently_used_is_dropped():
     held = Executors(read_agents({}, {}), most=2)
     first, second = held.of("o", "1", ""), held.of("o", "2", "")
     assert held.of("o", "1", "") is first
@@ -350,7 +350,7 @@ def test_of_too_many_executors_the_one_asked_longest_ago_goes():
     assert held.of("o", "2", "") is not second
 
 
-async def test_a_reply_goes_with_what_it_quotes():
+async def test_a_reply_is_forgotten_with_what_it_quotes():
     async with opened() as service, client_of(service) as client:
         for chat, text in (("m", "I live in Quixeramobim."), ("n", "Where do I live?")):
             body = {"chat_id": chat, "user_id": "ann", "message": text}
@@ -369,7 +369,7 @@ async def test_a_turn_with_masked_words_can_be_sent_again():
         assert [each.status_code for each in sent] == [200, 200]
 
 
-async def test_a_reply_to_what_was_forgotten_meanwhile_is_not_kept():
+async def test_a_reply_to_a_message_forgotten_meanwhile_is_not_stored():
     async with opened() as service:
         body = schemas.ChatTurn(chat_id="m", user_id="ann", message="Hello")
         turn = chat_routes.begun(service, "default", body, None)

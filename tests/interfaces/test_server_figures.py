@@ -1,4 +1,4 @@
-"""Figures, traces and the dashboard: what operators see of a server, and that none of it says what was said."""
+"""Metrics, traces and the dashboard: what operators see of a server, and that none of it reveals content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Labels = frozenset[tuple[str, str]]
 
 
 def strictly_read(text: str) -> dict[str, dict[tuple[str, Labels], float]]:
-    """The samples of each family, read as the exposition format has it and not a blank more freely."""
+    """The samples of each family, parsed exactly as the exposition format demands."""
     assert text.endswith("\n")
     families: dict[str, dict[tuple[str, Labels], float]] = {}
     kind = name = ""
@@ -50,7 +50,7 @@ def strictly_read(text: str) -> dict[str, dict[tuple[str, Labels], float]]:
 
 
 def check_histogram(name: str, samples: dict[tuple[str, Labels], float]) -> None:
-    """Buckets grow with their edges, and the last of them counts all."""
+    """Check that bucket counts never fall and the last one counts everything."""
     counts = {labels: value for (full, labels), value in samples.items() if full == f"{name}_count"}
     for labels, count in counts.items():
         of_it = [(dict(each), value) for (full, each), value in samples.items() if labels < each]
@@ -76,7 +76,7 @@ async def used(client, service) -> None:
     await service.memory.work()
 
 
-async def test_jobs_caches_and_the_store_have_figures():
+async def test_jobs_caches_and_the_store_have_metrics():
     async with opened() as service, client_of(service) as client:
         await used(client, service)
         found = figures((await client.get("/metrics")).text)
@@ -91,7 +91,7 @@ async def test_jobs_caches_and_the_store_have_figures():
     assert found["recollect_oldest_job_age_seconds"] >= 0 and found["recollect_sessions"] == 1
 
 
-async def test_a_search_of_who_has_nothing_new_is_a_look_for_changes(tmp_path, spans):
+async def test_a_search_by_a_user_with_nothing_new_is_one_look_for_changes(tmp_path, spans):
     def looks():
         return figures(service.metrics.text(()))['recollect_store_duration_seconds_count{verb="changes"}']
 
@@ -106,7 +106,7 @@ async def test_a_search_of_who_has_nothing_new_is_a_look_for_changes(tmp_path, s
     assert [span.name for span in spans.get_finished_spans()] == ["store.changes"]
 
 
-async def test_prometheus_can_read_the_figures_to_the_letter():
+async def test_the_metrics_follow_the_prometheus_format_to_the_letter():
     async with opened() as service, client_of(service) as client:
         await used(client, service)
         await client.get("/nowhere")
@@ -120,14 +120,14 @@ async def test_prometheus_can_read_the_figures_to_the_letter():
         check_histogram(name, families[name])
 
 
-def test_whatever_stands_in_a_label_stays_in_it():
+def test_whatever_is_in_a_label_stays_escaped():
     odd = Metrics()
     odd.count("refused", why='a "b"\\ c\n# d}')
     (sample,) = strictly_read(odd.text([]))["recollect_refused_total"]
     assert sample[1] == {("why", r"a \"b\"\\ c\n# d}")}
 
 
-async def test_chats_have_lifetimes():
+async def test_the_lifetimes_of_chats_are_measured():
     async with opened() as service, client_of(service) as client:
         await used(client, service)
         service.executors._held.clear()
@@ -136,7 +136,7 @@ async def test_chats_have_lifetimes():
     assert found["recollect_executor_life_seconds_count"] == found["recollect_session_life_seconds_count"] == 1
 
 
-def test_what_lives_is_told_how_long_it_was_used():
+def test_a_lifetime_is_reported_as_the_time_something_was_used():
     now, lives = [0.0], []
     held: Alive[str] = Alive(10, 2, ended=lives.append, timer=lambda: now[0])
     held.use("a", lambda: "first")
@@ -146,7 +146,7 @@ def test_what_lives_is_told_how_long_it_was_used():
     assert len(held) == 0 and lives == [7]
 
 
-async def test_the_dashboard_names_only_figures_that_there_are():
+async def test_the_dashboard_names_only_metrics_that_exist():
     async with opened("memory://") as service, client_of(service) as client:
         await used(client, service)
         text = (await client.get("/metrics")).text
@@ -160,7 +160,7 @@ async def test_the_dashboard_names_only_figures_that_there_are():
     assert {name for name in known if not re.search("_(bucket|sum|count)$", name)} <= shown
 
 
-def test_the_figures_of_several_processes_add_up_and_outlive_them(tmp_path):
+def test_the_metrics_of_several_processes_add_up_and_outlive_them(tmp_path):
     for process in ("1", "2"):
         one = Metrics()
         one.count("adds", 2)
@@ -180,7 +180,7 @@ def spans():
     return InMemorySpanExporter()
 
 
-async def test_a_request_is_a_span_with_what_it_asked_of_the_store_beneath_it(spans):
+async def test_a_request_is_a_span_with_its_store_calls_beneath_it(spans):
     tracing = Tracing(SimpleSpanProcessor(spans))
     parent = {"traceparent": "00-" + "a" * 32 + "-" + "b" * 16 + "-01"}
     async with opened(tracing=tracing, clock=ManualClock()) as service, client_of(service) as client:
@@ -194,7 +194,7 @@ async def test_a_request_is_a_span_with_what_it_asked_of_the_store_beneath_it(sp
     assert SECRET not in told and '"ann' not in told
 
 
-async def test_a_span_tells_that_it_failed_but_not_what_was_in_it(spans):
+async def test_a_span_shows_that_it_failed_but_no_content(spans):
     async with opened(tracing=Tracing(SimpleSpanProcessor(spans))) as service, client_of(service) as client:
         await service.stores["everything"].close()
         assert (await client.post(f"{ANN}/memories", json={"content": SECRET})).status_code == 503

@@ -21,7 +21,7 @@ from recollect.server.service import FAILED_BURST, FAILED_PER_MINUTE, Service
 
 MEMORY = {"content": "Prefers window seats."}
 LOOKS_MOST = 20
-"""One a second, on a machine that is very busy."""
+"""One a second, on a very busy machine."""
 LET_IN_S = 30.0
 
 
@@ -45,7 +45,7 @@ async def bearer(service, **more):
 # ── Without keys ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_without_keys_this_machine_is_served_for_the_org_that_it_names(client):
+async def test_without_keys_this_machine_is_served_for_the_org_it_names(client):
     await client.post("/api/users/ann/memories", json=MEMORY, headers={"X-Recollect-Org": "acme"})
     here = await client.get("/api/users/ann/memories")
     there = await client.get("/api/users/ann/memories", headers={"X-Recollect-Org": "acme"})
@@ -69,12 +69,12 @@ async def test_without_keys_a_page_of_another_site_gets_nothing(service, client)
 
 
 @pytest.mark.parametrize("host", ["[::1", "", "127.0.0.1.evil.example"])
-async def test_a_host_that_is_no_host_is_nobody(client, host):
+async def test_a_request_with_an_invalid_host_is_refused(client, host):
     assert (await client.get("/api/users/ann/profile", headers={"Host": host})).status_code == 401
 
 
 @pytest.mark.parametrize("org", ["{keys}", "", "a\tb"])
-async def test_no_header_names_the_place_where_keys_are_kept(client, org):
+async def test_no_header_can_name_the_org_where_keys_are_stored(client, org):
     assert (await client.get("/api/users/ann/profile", headers={"X-Recollect-Org": org})).status_code == 422
 
 
@@ -84,7 +84,7 @@ async def test_the_first_key_closes_the_door_for_all_others_at_once(service, cli
     assert (await client.get("/api/users/ann/profile")).status_code == 401
 
 
-async def test_taking_the_last_key_away_does_not_open_the_door(service, client):
+async def test_revoking_the_last_key_does_not_open_the_door(service, client):
     key, _ = await service.keys.create(org="acme")
     await service.keys.revoke(key.id)
     assert (await client.get("/api/users/ann/profile")).status_code == 401
@@ -98,7 +98,7 @@ async def test_other_machines_are_not_served_before_there_is_a_key():
 # ── With keys ────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_who_has_no_key_that_counts_learns_nothing_from_the_answer(service, clock, client):
+async def test_a_caller_without_a_valid_key_learns_nothing_from_the_answer(service, clock, client):
     right = await bearer(service)
     gone, _ = await service.keys.create(org="acme")
     revoked_key, revoked = await service.keys.create(org="acme")
@@ -129,7 +129,7 @@ async def test_who_has_no_key_that_counts_learns_nothing_from_the_answer(service
     assert (await client.get("/api/users/ann/profile", headers=right)).status_code == 200
 
 
-async def test_a_wrong_key_is_told_before_the_body_is_read(service):
+async def test_a_wrong_key_is_refused_before_the_body_is_read(service):
     await bearer(service)
     read = []
 
@@ -152,7 +152,7 @@ async def test_the_org_comes_from_the_key_and_from_nowhere_else(service, client)
     assert (named.status_code, asked.status_code, sent.status_code) == (403, 422, 422)
 
 
-async def test_what_is_of_another_user_or_org_is_not_there(service, client):
+async def test_what_belongs_to_another_user_or_org_is_not_found(service, client):
     acme, other, bob = await bearer(service), await bearer(service, org="other"), await bearer(service, user="bob")
     stored = await client.post("/api/users/ann/memories", json=MEMORY, headers=acme)
     id = stored.json()["memories"][0]["id"]
@@ -168,7 +168,7 @@ async def test_what_is_of_another_user_or_org_is_not_there(service, client):
     assert (await client.get(f"/api/users/ann/memories/{id}", headers=acme)).json()["content"] == MEMORY["content"]
 
 
-async def test_a_key_of_one_user_reaches_that_user_alone(service, client):
+async def test_a_key_of_one_user_reaches_only_that_user(service, client):
     bob = await bearer(service, user="bob", scope="admin")
     turn = {"chat_id": "c", "message": "My cat is called Tom."}
     assert (await client.get("/api/users/bob/profile", headers=bob)).status_code == 200
@@ -197,7 +197,7 @@ async def test_a_key_does_no_more_than_its_scope_allows(service, client):
     assert {status for status in allowed.values() if status != 403} == {200, 201}
 
 
-async def test_whether_the_server_lives_anybody_may_ask(service, client):
+async def test_anybody_may_ask_whether_the_server_is_alive(service, client):
     await bearer(service)
     answers = [(await client.get(path)).status_code for path in ("/health", "/ready", "/openapi.json", "/metrics")]
     assert answers == [200, 200, 200, 401]
@@ -211,7 +211,7 @@ async def test_only_the_hash_of_a_key_is_kept(service):
     assert key.shown == f"rk_{key.id[:4]}..."
 
 
-async def test_it_takes_as_long_to_refuse_a_nearly_right_key(service):
+async def test_refusing_a_nearly_right_key_takes_as_long_as_any_other(service):
     _, token = await service.keys.create(org="acme")
     first = len(token) - len(token.split("_", 2)[2])
     near, far = (token[:at] + ("B" if token[at] == "A" else "A") + token[at + 1 :] for at in (len(token) - 1, first))
@@ -223,16 +223,16 @@ async def test_it_takes_as_long_to_refuse_a_nearly_right_key(service):
             took[guess].append(time.perf_counter() - began)
     trimmed = [
         sorted(each)[:1_800] for each in took.values()
-    ]  # without the turns in which the machine did other things
+    ]  # without the turns in which the machine was busy with other things
     error = (sum(statistics.variance(each) / len(each) for each in trimmed)) ** 0.5
     difference = abs(statistics.mean(trimmed[0]) - statistics.mean(trimmed[1]))
     assert difference < max(5 * error, 2e-6)
 
 
-# ── How often ────────────────────────────────────────────────────────────────────────────────────
+# ── Rate limits ──────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_one_key_that_asks_too_often_waits_and_the_others_do_not(clock):
+async def test_a_key_that_asks_too_often_waits_and_the_others_do_not(clock):
     async with opened(clock=clock, settings={"requests_per_minute": 60}) as service, client_of(service) as client:
         service.rate._timer = lambda: 0.0  # however long the requests take
         busy, quiet = await bearer(service), await bearer(service)
@@ -244,7 +244,7 @@ async def test_one_key_that_asks_too_often_waits_and_the_others_do_not(clock):
 
 
 def stop_time(service):
-    """No time goes by for the count of wrong keys, however slow the machine is."""
+    """Stop the clock for the count of wrong keys, however slow the machine is."""
     service.failed_rate = Rate(FAILED_PER_MINUTE, burst=FAILED_BURST, timer=lambda: 0.0)
 
 
@@ -258,14 +258,14 @@ async def test_a_flood_of_wrong_keys_is_told_to_wait_and_right_ones_are_let_in(s
     assert (await client.get("/api/users/ann/profile", headers=right)).status_code == 200
 
 
-async def test_wrong_keys_that_change_all_the_time_are_refused_unread_and_only_they(service):
+async def test_ever_changing_wrong_keys_are_refused_unread_and_no_others_are(service):
     stop_time(service)
     right, other = await bearer(service), await bearer(service)
     wrong = [{"Authorization": f"Bearer rk_{number:012x}_{'x' * 43}"} for number in range(FAILED_BURST + 40)]
     async with listening(service) as address, httpx.AsyncClient(base_url=address) as client:
         answers = [await client.get("/api/users", headers=key) for key in wrong]
         assert [answer.status_code for answer in answers] == [401] * FAILED_BURST + [429] * 40
-        assert 40 - LOOKS_MOST <= service.metrics.total("refused") < 40  # the rest was looked up, and refused then
+        assert 40 - LOOKS_MOST <= service.metrics.total("refused") < 40  # the rest were looked up before being refused
         bare = await client.get("/api/users")
         assert (bare.status_code, bare.headers["retry-after"]) == (429, answers[-1].headers["retry-after"])
         for key in (right, other):
@@ -274,7 +274,7 @@ async def test_wrong_keys_that_change_all_the_time_are_refused_unread_and_only_t
         assert len(service.callers._buckets) == 2
 
 
-async def test_a_key_that_is_made_in_a_flood_of_wrong_ones_is_let_in_within_seconds(service):
+async def test_a_key_created_during_a_flood_of_wrong_ones_is_let_in_within_seconds(service):
     stop_time(service)
     await service.keys.create(org="acme")
     wrong = {"Authorization": f"Bearer rk_{'0' * 12}_{'x' * 43}"}
@@ -297,7 +297,7 @@ async def test_in_a_flood_of_wrong_keys_one_a_second_is_looked_up(service):
     assert service.unknown_wait_s("1.2.3.4", b"") > 0 == service.unknown_wait_s("4.3.2.1", b"rk_1")
 
 
-async def test_a_key_that_is_revoked_is_a_wrong_one_from_then_on(service):
+async def test_a_revoked_key_is_a_wrong_one_from_then_on(service):
     stop_time(service)
     key, token = await service.keys.create(org="acme")
     shown = {"Authorization": f"Bearer {token}"}
@@ -309,7 +309,7 @@ async def test_a_key_that_is_revoked_is_a_wrong_one_from_then_on(service):
     assert service.known_as(token.encode()) == b"" and not service.callers._buckets
 
 
-async def test_who_comes_too_often_is_told_so_before_it_is_asked_whether_the_key_still_counts(service):
+async def test_the_rate_limit_is_checked_before_whether_the_key_is_still_valid(service):
     now = 0.0
     service.rate = Rate(60, burst=2, timer=lambda: now)
     key, token = await service.keys.create(org="acme")
@@ -335,7 +335,7 @@ async def test_who_comes_too_often_is_told_so_before_it_is_asked_whether_the_key
         {"Via": "1.1 x"},
     ],
 )
-async def test_without_keys_what_a_proxy_on_this_machine_passes_on_is_not_this_machines(service, client, added):
+async def test_without_keys_a_request_forwarded_by_a_local_proxy_does_not_count_as_local(service, client, added):
     await client.post("/api/users/ann/memories", json=MEMORY)
     for path in ("/api/users", "/metrics", "/users/ann/memories"):
         answer = await client.get(path, headers=added, follow_redirects=True)
@@ -344,21 +344,21 @@ async def test_without_keys_what_a_proxy_on_this_machine_passes_on_is_not_this_m
     assert (await client.get("/api/users", headers=right | added)).json()["users"] == ["ann"]
 
 
-async def test_without_keys_wrong_ones_do_not_close_the_door_for_this_machine(service):
+async def test_without_keys_wrong_ones_do_not_lock_out_this_machine(service):
     async with listening(service) as address, httpx.AsyncClient(base_url=address) as client:
         for number in range(FAILED_BURST + 5):
             await client.get("/api/users", headers={"Authorization": f"Bearer {number}"})
         assert (await client.get("/api/users")).status_code == 200
 
 
-async def test_who_makes_keys_up_stands_in_line_as_one(service):
+async def test_all_made_up_keys_share_one_place_in_the_queue(service):
     _, right = await service.keys.create(org="acme")
     await service.keys.list()
     made_up = {service.known_as(f"rk_{number:012x}_{'x' * 43}".encode()) for number in range(100)}
     assert made_up == {b""} and service.known_as(right.encode()) == right.encode()
 
 
-def test_a_look_at_a_bucket_takes_nothing():
+def test_looking_at_a_bucket_takes_nothing_from_it():
     now = [0.0]
     rate = Rate(60, burst=1, timer=lambda: now[0])
     assert [rate.wait_s("a"), rate.wait_s("a"), rate.take("a"), rate.wait_s("a")] == [0, 0, 0, 1.0]
@@ -378,14 +378,14 @@ def test_a_bucket_fills_again_with_time_and_never_above_its_burst():
     assert [rate.take("a") == 0 for _ in range(3)] == [True, True, False]
 
 
-def test_callers_without_number_do_not_fill_the_memory():
+def test_countless_callers_do_not_fill_the_memory():
     rate = Rate(60, burst=1)
     for number in range(BUCKETS_MAX + 100):
         rate.take(str(number))
     assert len(rate._buckets) == BUCKETS_MAX
 
 
-# ── Making and listing them ──────────────────────────────────────────────────────────────────────
+# ── Making and listing keys ──────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_callers_without_number_do_not_fill_the_memory():
         ({"name": "x" * 200}, "name"),
     ],
 )  # fmt: skip
-async def test_a_key_that_makes_no_sense_is_not_made(service, given, field):
+async def test_an_invalid_key_is_not_created(service, given, field):
     with pytest.raises(ValidationError) as refused:
         await service.keys.create(**({"org": "acme"} | given))
     assert refused.value.field == field
@@ -429,14 +429,14 @@ def test_keys_are_made_listed_and_revoked_on_the_command_line(recollect):
     assert recollect("keys", "revoke", "nobody").code == 1
 
 
-def test_keys_do_not_stand_in_the_way_of_upkeep_and_no_command_reads_them(recollect):
+def test_keys_do_not_hinder_upkeep_and_no_command_reads_them(recollect):
     recollect("keys", "create", "--org", "acme")
     assert recollect("maintain", "--json").code == 0
     assert recollect("doctor").code == 0
     assert recollect("list", "--org", "{keys}").code == 2
 
 
-async def test_a_server_inside_another_is_no_less_guarded():
+async def test_a_server_mounted_inside_another_is_no_less_guarded():
     async with opened() as service:
         _, token = await service.keys.create(org="acme", scope="admin")
         outer = FastAPI()
@@ -450,7 +450,7 @@ async def test_a_server_inside_another_is_no_less_guarded():
             assert (await client.get("/memory/api/users", headers=key)).status_code == 200
 
 
-def test_where_callers_are_counted_is_known_of_so_many_and_their_keys_are_not_kept():
+def test_the_buckets_of_a_limited_number_of_callers_are_remembered_without_their_keys():
     rate, callers = Rate(60, burst=1), Callers(most=2)
     for token in (b"rk_1", b"rk_2", b"rk_3"):
         callers.remember("10.0.0.1", token, (rate, token.decode()))

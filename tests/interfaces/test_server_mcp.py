@@ -35,7 +35,7 @@ async def text(client: Client, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_what_one_door_is_told_the_other_knows(mode):
+async def test_what_is_stored_over_mcp_is_known_over_rest_and_vice_versa(mode):
     async with (
         opened() as service,
         listening(service) as address,
@@ -91,7 +91,7 @@ ACCEPTS = {"Accept": "application/json, text/event-stream"}
         ("bobs", "", 200),
     ],
 )  # fmt: skip
-async def test_who_may_not_in_gets_a_problem(key, query, status):
+async def test_a_refused_caller_gets_a_problem_document(key, query, status):
     async with opened() as service, client_of(service) as client:
         _, acme = await service.keys.create(org="acme")
         _, bobs = await service.keys.create(org="acme", user="bob")
@@ -103,7 +103,7 @@ async def test_who_may_not_in_gets_a_problem(key, query, status):
             assert answer.headers["content-type"] == "application/problem+json"
 
 
-async def test_a_key_that_may_only_read_does_not_write():
+async def test_a_read_only_key_cannot_write():
     async with opened() as service, listening(service) as address:
         _, reads = await service.keys.create(org="default", scope="read")
         async with assistant(address, reads) as ann:
@@ -113,7 +113,7 @@ async def test_a_key_that_may_only_read_does_not_write():
         assert (await service.memory.org().users())[0] == []
 
 
-async def test_there_are_no_streams_that_wait_and_no_other_methods():
+async def test_there_are_no_waiting_streams_and_no_other_methods():
     async with opened() as service, client_of(service) as client:
         for method in ("GET", "DELETE", "PUT"):
             assert (await client.request(method, "/mcp?user=ann", headers=ACCEPTS)).status_code == 405
@@ -134,7 +134,7 @@ async def test_a_long_conversation_comes_in_pages():
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_call_that_is_given_up_ends_and_the_next_one_is_answered(mode):
+async def test_a_cancelled_call_ends_and_the_next_one_is_answered(mode):
     slow = GatedEmbedder()
     async with (
         opened(embedder=slow) as service,
@@ -164,7 +164,7 @@ async def test_many_assistants_at_once_each_see_their_own():
         assert f"city of user{n}" in profile and profile.count("city of") == 1
 
 
-async def test_a_quota_of_memories_stops_what_adds_and_neither_reading_nor_forgetting():
+async def test_a_quota_of_memories_stops_adding_but_not_reading_or_forgetting():
     async with (
         opened(settings={"memories_per_day": 1}) as service,
         listening(service) as address,

@@ -1,4 +1,4 @@
-"""Several processes behind one port and on one store, and settings from wherever they are given."""
+"""Several processes behind one port and on one store, and settings from every source."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def say(address: str, count: int) -> Counter[int]:
         return Counter(threads.map(one, range(count)))
 
 
-def test_processes_share_the_port_the_store_and_the_figures_and_stop_together(served, tmp_path):
+def test_processes_share_the_port_the_store_and_the_metrics_and_stop_together(served, tmp_path):
     address, running = served
     crew = until(lambda: (found := children(running.pid)) and len(found) == 2 and found)
     assert say(address, 60) == {201: 60}
@@ -52,7 +52,7 @@ def test_processes_share_the_port_the_store_and_the_figures_and_stop_together(se
         assert file.execute("select count(*) from records where layer = 'conversation'").fetchone() == (60,)
 
 
-def test_a_process_that_dies_is_replaced_and_the_others_go_on(served):
+def test_a_process_that_dies_is_replaced_and_the_others_carry_on(served):
     address, running = served
     first, second = until(lambda: (found := children(running.pid)) and len(found) == 2 and found)
     os.kill(first, signal.SIGKILL)
@@ -61,7 +61,7 @@ def test_a_process_that_dies_is_replaced_and_the_others_go_on(served):
     until(lambda: say(address, 20) == {201: 20})
 
 
-def test_a_process_that_cannot_start_says_why_in_one_line_and_after_some_tries_all_is_over(served, tmp_path):
+def test_a_process_that_cannot_start_says_why_in_one_line_and_after_some_tries_the_server_ends(served, tmp_path):
     _, running = served
     crew = until(lambda: (found := children(running.pid)) and len(found) == 2 and found)
     with sqlite3.connect(tmp_path / "kept.db") as file:
@@ -81,7 +81,7 @@ def test_processes_do_not_outlive_the_one_that_started_them(served):
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in crew))
 
 
-def test_a_store_that_cannot_be_shared_is_told(recollect):
+def test_a_store_that_cannot_be_shared_is_refused(recollect):
     ran = recollect("serve", "--workers", "2", "--port", "0", at="memory://")
     assert ran.code == 2 and "cannot share" in ran.err
 
@@ -89,7 +89,7 @@ def test_a_store_that_cannot_be_shared_is_told(recollect):
 # ── Settings ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_flags_count_before_the_environment_and_that_before_the_file(tmp_path, monkeypatch):
+def test_flags_override_the_environment_which_overrides_the_file(tmp_path, monkeypatch):
     (tmp_path / "recollect.toml").write_text("port = 1001\nworkers = 2\nrequests_per_day = 5\nlease_s = 7\n")
     monkeypatch.setenv("RECOLLECT_PORT", "1002")
     monkeypatch.setenv("RECOLLECT_WORKERS", "3")
@@ -101,7 +101,7 @@ def test_flags_count_before_the_environment_and_that_before_the_file(tmp_path, m
 @pytest.mark.parametrize(
     ("given", "field"), [("port", "set"), ("nonsense=1", "nonsense"), ("port=x", "port"), ("workers=0", "workers")]
 )
-def test_a_flag_that_makes_no_sense_is_refused(given, field):
+def test_an_invalid_flag_is_refused(given, field):
     with pytest.raises(ValidationError) as refused:
         _settings([given], None)
     assert refused.value.field == field
@@ -116,7 +116,7 @@ def test_it_talks_to_itself_and_leaves_nothing_behind(recollect, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_has_rehearsed_before_its_doors_open():
+def test_a_server_has_rehearsed_before_it_opens():
     code = """
 import asyncio, sys
 from recollect import Memory

@@ -1,4 +1,4 @@
-"""What an org may use in a day: counted over all processes, refused clearly, and given anew at midnight."""
+"""What an org may use in a day: counted across all processes, refused clearly, and renewed at midnight."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_requests_of_a_day_are_counted_and_then_refused_until_midnight():
         assert (await client.get(f"{ANN}/profile")).status_code == 200
 
 
-async def test_who_may_add_no_more_may_still_read_and_forget():
+async def test_an_org_that_may_add_no_more_may_still_read_and_forget():
     async with opened(settings={"memories_per_day": 2}) as service, client_of(service) as client:
         items = {"memories": [{"content": "Tea.", "id": "tea"}, {"content": "Milk."}]}
         assert (await client.post(f"{ANN}/memories", json=items)).status_code == 201
@@ -44,7 +44,7 @@ async def test_who_may_add_no_more_may_still_read_and_forget():
         assert (await client.delete(f"{ANN}/memories/tea")).status_code == 200
 
 
-async def test_upkeep_passes_by_what_the_server_keeps_for_itself():
+async def test_upkeep_skips_what_the_server_stores_for_itself():
     async with opened(settings={"requests_per_day": 9}) as service, client_of(service) as client:
         await client.get(f"{ANN}/profile")
         await service.quotas.flush()
@@ -54,7 +54,7 @@ async def test_upkeep_passes_by_what_the_server_keeps_for_itself():
         assert all(done.is_idle for done in await service.memory.maintain())
 
 
-async def test_what_is_kept_of_the_counting_does_not_grow_from_day_to_day(tmp_path):
+async def test_what_is_stored_for_counting_does_not_grow_from_day_to_day(tmp_path):
     clock, kept = ManualClock(), []
     settings = {"requests_per_day": 1_000}
     async with opened(f"sqlite:///{tmp_path}/kept.db", clock=clock, settings=settings) as service:
@@ -71,7 +71,7 @@ async def test_what_is_kept_of_the_counting_does_not_grow_from_day_to_day(tmp_pa
     assert kept[-1] <= 60, kept
 
 
-async def test_bytes_that_were_sent_are_counted():
+async def test_bytes_sent_are_counted():
     async with opened(settings={"bytes_per_day": 1_000}) as service, client_of(service) as client:
         first = await client.post(f"{ANN}/memories", json={"content": "x" * 2_000})
         second = await client.post(f"{ANN}/memories", json={"content": "y"})
@@ -105,7 +105,7 @@ class AtMidnight(InMemoryStore):
         return revision
 
 
-async def test_what_was_used_before_midnight_is_not_taken_from_the_day_after():
+async def test_usage_before_midnight_is_not_charged_to_the_next_day():
     clock, store = ManualClock(), AtMidnight()
     quotas = Quotas(store, clock, Quota(requests=3), {})
 
@@ -123,7 +123,7 @@ async def test_what_was_used_before_midnight_is_not_taken_from_the_day_after():
         await quotas.admit("acme", adds=False)
 
 
-async def test_what_one_process_counted_the_others_know_and_a_restart_does_not_forget(tmp_path):
+async def test_counts_are_shared_between_processes_and_survive_a_restart(tmp_path):
     url, limit = f"sqlite:///{tmp_path}/kept.db", {"requests_per_day": 10}
     async with (
         opened(url, settings=limit) as one,
@@ -152,7 +152,7 @@ def test_an_org_may_have_a_quota_of_its_own():
 @pytest.mark.parametrize(
     "tables", [1, {"acme": 1}, {"acme": {"x": 1}}, {"acme": {"requests_per_day": 0}}, {"a": {"bytes_per_day": True}}]
 )
-def test_a_quota_that_makes_no_sense_is_refused_at_the_start(tables):
+def test_an_invalid_quota_is_refused_at_the_start(tables):
     with pytest.raises(ValidationError) as refused:
         read_quotas(Settings(), tables)
     assert refused.value.field.startswith("orgs")

@@ -39,10 +39,10 @@ async def client(service):
         yield one
 
 
-# ── What it stands on ────────────────────────────────────────────────────────────────────────────
+# ── The stores underneath ────────────────────────────────────────────────────────────────────────
 
 
-async def test_layers_are_kept_where_the_settings_say_and_each_store_is_told_of(tmp_path):
+async def test_layers_are_stored_where_the_settings_say_and_health_lists_each_store(tmp_path):
     kept = f"sqlite:///{tmp_path}/working.db"
     async with opened(settings={"layers": f"working={kept}"}) as service, client_of(service) as client:
         await client.put(f"{ANN}/sessions/s/working", json={"step": "found in its own file"})
@@ -56,7 +56,7 @@ async def test_layers_are_kept_where_the_settings_say_and_each_store_is_told_of(
         assert "found in its own file" in file.execute("select payload from records").fetchone()[0]
 
 
-async def test_a_store_that_was_replaced_by_memory_is_named_in_health(tmp_path):
+async def test_a_store_replaced_by_the_in_memory_fallback_is_named_in_health(tmp_path):
     missing = f"sqlite:///{tmp_path}/no-such-folder/x.db"
     async with opened(missing, settings={"fallback": "memory"}) as service, client_of(service) as client:
         told = (await client.get("/health")).json()
@@ -85,7 +85,7 @@ async def test_nothing_is_acknowledged_once_the_file_is_removed_under_the_server
         assert (await client.post(f"{ANN}/memories", json=memory)).status_code == 201
 
 
-async def test_a_worker_that_cannot_look_for_work_is_told(service, client):
+async def test_a_worker_that_cannot_look_for_work_is_reported(service, client):
     service.memory._running.worker.trouble = "Unavailable: the store is away"
     assert (await client.get("/health")).json()["worker"] == "elsewhere"
     async with opened(settings={"worker": True}) as with_worker, client_of(with_worker) as other:
@@ -94,7 +94,7 @@ async def test_a_worker_that_cannot_look_for_work_is_told(service, client):
     assert told["status"] == "degraded" and "cannot look for work" in told["worker"]
 
 
-async def test_an_embedder_and_a_model_that_fail_are_told_and_the_server_serves_on(clock):
+async def test_a_failing_embedder_or_model_is_reported_and_the_server_keeps_serving(clock):
     async def failing(_):
         raise RuntimeError("no such luck")
 
@@ -115,7 +115,7 @@ async def test_an_embedder_and_a_model_that_fail_are_told_and_the_server_serves_
 # ── Pages and exports ────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_page_ends_when_it_gets_too_large_and_goes_on_without_a_gap(client):
+async def test_a_page_ends_when_it_gets_too_large_and_the_next_continues_without_a_gap(client):
     for start in range(0, 60, 12):
         drafts = [{"role": "user", "content": f"{start + n} " + "x" * 60_000} for n in range(12)]
         (await client.post(f"{ANN}/sessions/s/messages", json={"messages": drafts})).raise_for_status()
@@ -140,7 +140,7 @@ async def test_a_history_that_is_too_large_leaves_the_oldest_out_and_says_how_ma
     assert kept == list(range(told["left_out"], 30)) and 0 < told["left_out"] < 30
 
 
-async def test_an_export_is_sent_as_it_is_read_and_is_whole(service, client):
+async def test_an_export_is_sent_as_it_is_read_and_is_complete(service, client):
     for n in range(3):
         await service.memory.user("ann").add_memories([f"Memory {n * 90 + i} of many." for i in range(90)])
     pieces = []
@@ -167,7 +167,7 @@ async def test_users_and_failures_come_page_by_page(service, client):
     assert seen == [f"user-{n:02}" for n in range(25) if n != 3]
 
 
-async def test_failures_come_page_by_page_also_of_one_user(clock):
+async def test_failures_come_page_by_page_even_within_one_user(clock):
     failing = {"embedder": FailingEmbedder(), "settings": {"job_attempts_max": 1}}
     async with opened(clock=clock, **failing) as service, client_of(service) as client:
         for user in ("ann", "bob", "cyd"):
@@ -189,10 +189,10 @@ async def test_failures_come_page_by_page_also_of_one_user(clock):
     assert last.status_code == 204 and {each.status_code for each in wrong} == {422}
 
 
-# ── Changing what was read ───────────────────────────────────────────────────────────────────────
+# ── Conditional changes ──────────────────────────────────────────────────────────────────────────
 
 
-async def test_an_instruction_is_changed_only_as_it_was_read(client):
+async def test_an_instruction_is_changed_only_at_the_version_read(client):
     made = await client.post(f"{ANN}/customizations", json={"id": "tone", "text": "Be brief."})
     first = await client.patch(
         f"{ANN}/customizations/tone", json={"text": "Be kind."}, headers={"If-Match": made.headers["etag"]}
@@ -216,20 +216,20 @@ async def test_a_reply_is_not_stored_once_what_it_answers_is_gone(service, forge
 
 
 @pytest.mark.parametrize("query", ["where=%ff", "limit=%C3%28", "%fe=1"])
-async def test_broken_text_in_a_query_is_no_proper_request(client, query):
+async def test_broken_text_in_a_query_is_a_bad_request(client, query):
     answer = await client.get(f"{ANN}/memories?{query}")
     assert (answer.status_code, answer.json()["field"]) == (400, "query")
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-# ── Who does not read, and who asks too much ─────────────────────────────────────────────────────
+# ── Clients that do not read, and clients that ask too much ──────────────────────────────────────
 
 
 class Impatient(PatientProtocol):
     write_s = 0.3
 
 
-async def test_who_does_not_read_is_hung_up_on(service):
+async def test_a_client_that_does_not_read_is_disconnected(service):
     ann = service.memory.user("ann")
     for start in range(0, 300, 12):
         await ann.add_memories([f"{start + n} " + "x" * 60_000 for n in range(12)])
@@ -267,7 +267,7 @@ class SlowEmbedder(HashingEmbedder):
         return await super().embed(texts)
 
 
-async def test_too_many_at_once_are_told_to_come_back_and_then_all_is_as_before(service, client):
+async def test_too_many_requests_at_once_are_told_to_come_back_and_then_all_recovers(service, client):
     service.admission = Admission(turns=4, line=8)
     service.memory._running.recall._embedder = slow = SlowEmbedder()
     await service.memory.user("ann").add_memory("Tea.")
@@ -316,7 +316,7 @@ async def test_one_key_that_asks_too_much_leaves_room_for_the_others(service):
 
 
 @pytest.mark.parametrize("path", ["/health", "/health?", "/ready?verbose=1", "/%68ealth"])
-async def test_looking_whether_it_lives_takes_no_room_from_anybody_however_it_is_asked(service, path):
+async def test_health_checks_in_any_form_take_no_place_in_the_queue(service, path):
     service.admission = Admission(line=8)
     async with listening(service) as address, httpx.AsyncClient(base_url=address, timeout=60) as client:
         looks = [(await client.get(path)).status_code for _ in range(20)]
@@ -324,7 +324,7 @@ async def test_looking_whether_it_lives_takes_no_room_from_anybody_however_it_is
     assert answer.status_code == 200 and 503 not in looks
 
 
-async def test_a_connection_on_which_requests_were_refused_unread_goes_on(service):
+async def test_a_connection_survives_requests_that_were_refused_unread(service):
     service.admission = Admission(turns=1, line=2)
     service.memory._running.recall._embedder = slow = SlowEmbedder()
     await service.memory.user("ann").add_memory("Tea.")
@@ -380,7 +380,7 @@ class Talk:
 
 
 def search_by(*tokens: str) -> tuple[bytes, bytes]:
-    """A question by a key, its head and its body."""
+    """A search request with these keys: its head and its body."""
     body = b'{"query": "tea"}'
     shown = "".join(f"Authorization: Bearer {token}\r\n" for token in tokens)
     head = f"POST {ANN}/memories/search HTTP/1.1\r\nHost: 127.0.0.1\r\n{shown}Content-Type: application/json\r\n"
@@ -388,7 +388,7 @@ def search_by(*tokens: str) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.parametrize("is_split", [False, True], ids=["at once", "head first"])
-async def test_a_key_over_its_rate_is_refused_unread_and_its_connection_goes_on(is_split):
+async def test_a_key_over_its_rate_is_refused_unread_and_its_connection_stays_open(is_split):
     async with opened(settings={"requests_per_minute": 60}) as service, listening(service) as address:
         tokens = [(await service.keys.create(org="acme"))[1] for _ in range(2)]
         busy, quiet = [await Talk.to(address) for _ in range(2)]
@@ -401,14 +401,14 @@ async def test_a_key_over_its_rate_is_refused_unread_and_its_connection_goes_on(
         busy.close()
         quiet.close()
     served = [each.status_code for each in answers]
-    # Each request counts once, whether it is counted where it comes in or at the gate.
+    # Each request counts once, whether it is counted on arrival or at the gate.
     assert served[:10] == [200] * 10 and served.count(429) == 3 and other.status_code == 200
     refusal = next(each for each in answers if each.status_code == 429)
     assert refusal.headers["retry-after"] == "1" and refusal.json()["code"] == "RateLimited"
     assert unread == served.count(429)
 
 
-async def test_a_flood_with_one_wrong_key_is_refused_unread_and_two_keys_at_once_never_are(service):
+async def test_a_flood_with_one_wrong_key_is_refused_unread_but_a_request_with_two_keys_never_is(service):
     _, right = await service.keys.create(org="acme")
     wrong = f"rk_{'0' * 12}_{'x' * 43}"
     async with listening(service) as address:
@@ -425,7 +425,7 @@ async def test_a_flood_with_one_wrong_key_is_refused_unread_and_two_keys_at_once
         unread = service.metrics.total("refused")
     assert (before, two, served) == (401, 429, 200)
     assert answers[: FAILED_BURST - 1] == [401] * (FAILED_BURST - 1) and answers.count(429) >= 10
-    # The two keys were read, and refused for what they are; so is one of the wrong ones now and then.
+    # The request with two keys was read and refused on its merits; so is a wrong key now and then.
     assert answers.count(429) / 2 <= unread < answers.count(429)
 
 
@@ -436,7 +436,7 @@ async def test_bodies_that_would_fill_the_memory_are_not_read(client, monkeypatc
     assert (refused.status_code, refused.headers["retry-after"], taken.status_code) == (503, "1", 201)
 
 
-async def test_strangers_who_send_slowly_keep_nobody_waiting_who_has_a_key(service):
+async def test_strangers_who_send_slowly_do_not_delay_callers_with_a_key(service):
     _, token = await service.keys.create(org="acme")
     form = "Host: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1048576\r\n\r\nk"
     async with listening(service) as address:
@@ -453,7 +453,7 @@ async def test_strangers_who_send_slowly_keep_nobody_waiting_who_has_a_key(servi
     assert kept == [201, 201, 201]
 
 
-async def test_a_request_with_two_ends_is_refused_and_nothing_after_it_is_answered(service):
+async def test_a_request_with_two_lengths_is_refused_and_nothing_after_it_is_answered(service):
     head = "Host: 127.0.0.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
     async with listening(service) as address:
         host, port = address.removeprefix("http://").split(":")
@@ -471,7 +471,7 @@ async def test_a_request_with_two_ends_is_refused_and_nothing_after_it_is_answer
 
 
 class Hanging:
-    """An endpoint that takes a turn and never answers."""
+    """An endpoint that accepts a turn and never answers."""
 
     def __enter__(self) -> Hanging:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -482,7 +482,7 @@ class Hanging:
         self._listener.close()
 
 
-def test_a_stop_with_a_hundred_requests_in_flight_loses_nothing_that_was_promised(tmp_path):
+def test_a_stop_with_a_hundred_requests_in_flight_loses_nothing_acknowledged(tmp_path):
     kept, answered = [], Counter()
 
     def write(address: str, n: int) -> None:

@@ -1,4 +1,4 @@
-"""Bad and odd inputs end the same way over REST, over MCP and by commands as they do in Python."""
+"""Bad and odd inputs end the same way over REST, MCP and the command line as in Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recollect.testing.stores import fresh_url
 from recollect.testing.surfaces import SURFACES
 
 MANY = ("C3", "C9", "C14")
-"""Scenes of hundreds of calls: where each is a program or a client of its own, `make drills` plays them."""
+"""Scenes of hundreds of calls: where each call needs its own program or client, `make drills` plays them."""
 FEW = [name for name in TELLING if not name.startswith(MANY)]
 ODD = {
     "rest": [*TEXTS, *TELLING],
@@ -20,7 +20,7 @@ ODD = {
     "cli": ["A3 NUL", "A7 tags", "A11 controls", "D1 signs of query languages"],
 }
 LEAST = {"rest": 560, "mcp": 225, "cli": 350}
-"""Inputs that have words there. Fewer would mean that the table is passed by."""
+"""How many inputs each surface can express. Fewer would mean that the table is skipped."""
 
 
 @pytest.mark.parametrize("way", ODD)
@@ -32,7 +32,7 @@ async def test_bad_and_odd_inputs_end_as_they_do_in_python(way):
 
 
 @pytest.mark.parametrize("way", SURFACES)
-async def test_over_every_way_in_only_what_is_new_can_be_asked_to_be_added(way):
+async def test_over_every_surface_only_new_works_when_adding(way):
     with fresh_url("sqlite") as url:
         async with SURFACES[way](url) as memory:
             ann = memory.user("ann")
@@ -47,21 +47,21 @@ async def test_over_every_way_in_only_what_is_new_can_be_asked_to_be_added(way):
     assert kept.id == first.id and kept.data.get("seen", 1) == 1 and getattr(memory, "sent", 2) >= 2
 
 
-async def test_what_a_way_in_has_no_words_for_is_not_counted_as_said():
+async def test_what_a_surface_cannot_express_is_not_counted_as_sent():
     bytes_in_json = [case for case in CASES if case.name == "bytes"]
     assert bytes_in_json
     result = await on_store(lambda: fresh_url("memory"), {}, SURFACES["rest"], bytes_in_json)
     assert said_in(result) == 0
 
 
-async def test_a_way_in_that_takes_what_python_refuses_is_told():
-    """The table itself: a surface that says nothing of a bad input is seen."""
+async def test_a_surface_that_accepts_what_python_refuses_is_reported():
+    """The table itself: a surface that ignores a bad input is noticed."""
     result = await on_store(lambda: fresh_url("memory"), {}, _deaf, CASES[:4])
     assert len(wrong_in(result)) >= 4
 
 
 class _Deaf:
-    """Takes everything, and does nothing."""
+    """Accepts everything and does nothing."""
 
     whole = ""
 

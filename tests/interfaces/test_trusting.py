@@ -17,7 +17,7 @@ def _told(recollect, lines) -> None:
     assert _city(recollect) == "Bergen"
 
 
-def test_what_a_session_taught_is_undone_and_brought_back(recollect, lines):
+def test_what_a_session_taught_is_undone_and_redone(recollect, lines):
     _told(recollect, lines)
     would = recollect("undo", "--session", "stranger", "--dry-run")
     assert "would be undone" in would.out
@@ -37,7 +37,7 @@ def test_undoing_nothing_says_so(recollect, lines):
     assert recollect("undo").code == 2
 
 
-def test_what_is_set_aside_is_used_by_nobody_until_it_is_released(recollect, lines):
+def test_what_is_quarantined_is_used_by_nobody_until_released(recollect, lines):
     _told(recollect, lines)
     assert recollect("quarantine", "--session", "stranger").code == 0
     assert _city(recollect) == "Oslo"

@@ -1,4 +1,4 @@
-"""Two orgs on one server, with users of the same name: through no door does one see or change what the other has."""
+"""Two orgs on one server, with users of the same name: neither can see or change the other's data by any route."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from server_stage import client_of, opened, proof_in, shown, signed_in
 
 SECRET = "Xanadu"
-"""In all that the first org remembers."""
+"""Contained in everything the first org remembers."""
 NOT_THERE = "019a0000-0000-7000-8000-000000000000"
 OF_THE_ANSWER = ("x-request-id", "content-length")
 """Headers that differ from answer to answer, or with the length of a request id."""
@@ -35,7 +35,7 @@ async def key(service, org: str, **more) -> dict[str, str]:
 
 
 async def filled(service, client) -> tuple[dict[str, str], list[str]]:
-    """An org with something of every kind. Gives its key and the ids of all it has."""
+    """An org with something of every kind. Returns its key and the ids of everything in it."""
     acme = await key(service, "acme")
     ann = service.memory.user("ann", org="acme")
     chat = ann.session("monday", agent="support")
@@ -58,7 +58,7 @@ async def filled(service, client) -> tuple[dict[str, str], list[str]]:
 
 
 async def calls(client) -> list[tuple[str, str, Any]]:
-    """Every call of the interface: method, path, and the example of its body."""
+    """Every API call: method, path, and the example of its body."""
     described = (await client.get("/openapi.json")).json()
     found = []
     for path, methods in described["paths"].items():
@@ -93,7 +93,7 @@ async def ask(client, method: str, path: str, body: Any, headers: dict[str, str]
 
 
 def seen(answer: httpx.Response, *ids: str) -> tuple[int, dict[str, str], str]:
-    """What a stranger can tell answers apart by: all but what is new in each, and what they sent themselves."""
+    """How a stranger can tell answers apart: everything but what is new in each and what they sent themselves."""
     text = re.sub(r'"request_id":"[0-9a-f]+"', "", answer.text)
     for id in ids:
         text = text.replace(id, "ID")
@@ -101,7 +101,7 @@ def seen(answer: httpx.Response, *ids: str) -> tuple[int, dict[str, str], str]:
     return answer.status_code, headers, text
 
 
-async def test_every_call_with_the_ids_of_another_org_is_answered_as_with_ids_that_are_none(service, client):
+async def test_every_call_with_the_ids_of_another_org_is_answered_as_with_unknown_ids(service, client):
     acme, ids = await filled(service, client)
     before = (await client.get("/api/users/ann/export", headers=acme)).text
     robber, fool = await key(service, "robber"), await key(service, "fool")
@@ -109,7 +109,7 @@ async def test_every_call_with_the_ids_of_another_org_is_answered_as_with_ids_th
     assert len(every) > 70 and len(ids) > 15
     for method, path, body in every:
         if path in ("/metrics", "/api/stats", "/health", "/ready"):
-            continue  # figures of the whole store, for who runs it
+            continue  # figures of the whole store, for its operator
         for id in ids if "{id}" in path and "{type}" not in path else ids[:1]:
             theirs = await ask(client, method, with_ids(path, id), body, robber)
             none = await ask(client, method, with_ids(path, NOT_THERE), body, fool)
@@ -124,7 +124,7 @@ async def test_every_call_with_the_ids_of_another_org_is_answered_as_with_ids_th
     assert kept.status_code == 200 and SECRET in kept.text
 
 
-async def test_a_key_of_one_user_finds_no_other_user_whatever_it_asks(service, client):
+async def test_a_key_of_one_user_reaches_no_other_user_whatever_it_asks(service, client):
     await filled(service, client)
     bob = await key(service, "acme", user="bob", scope="write")
     for method, path, body in await calls(client):
@@ -135,7 +135,7 @@ async def test_a_key_of_one_user_finds_no_other_user_whatever_it_asks(service, c
         assert theirs.status_code == 404 and seen(theirs) == seen(nobody), (method, path)
 
 
-async def test_cursors_idempotency_keys_and_versions_of_another_org_are_worth_nothing(service, client):
+async def test_cursors_idempotency_keys_and_versions_of_another_org_are_useless(service, client):
     acme, ids = await filled(service, client)
     robber = await key(service, "robber")
     mine = {"content": "Of the robber."}
@@ -177,7 +177,7 @@ async def test_no_header_and_no_path_leads_to_another_org(service, client):
     assert (await client.get("/api/users/ann/memories", headers=acme)).json()["memories"]
 
 
-async def test_who_signed_in_for_one_org_sees_and_does_nothing_in_another(service):
+async def test_a_visitor_signed_in_for_one_org_sees_and_does_nothing_in_another(service):
     async with client_of(service) as visitor, client_of(service) as robber:
         acme, ids = await filled(service, visitor)
         await signed_in(visitor, acme["Authorization"].split()[1])

@@ -1,4 +1,4 @@
-"""The TypeScript package: it fits the real interface, it builds, and its own tests pass on this server."""
+"""The TypeScript package: it matches the real API, it builds, and its own tests pass on this server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("npm")]
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory) -> Path:
-    """A copy of the package with what it is built with: from the folder itself, or from npm."""
+    """A copy of the package with its build dependencies: from the folder itself, or from npm."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("no Node and npm here")
     folder = tmp_path_factory.mktemp("npm") / "typescript"
@@ -57,7 +57,7 @@ def test_its_own_tests_pass_on_a_real_server_with_a_real_agent(package):
     assert int(counted["tests"]) == int(counted["pass"]) > 40
 
 
-def test_what_is_packed_can_be_imported_and_needs_nothing_else(built):
+def test_the_packed_package_can_be_imported_and_needs_nothing_else(built):
     packed = json.loads(npm(built, "pack", "--json", "--silent").stdout)[0]
     names = {each["path"] for each in packed["files"]}
     assert {"dist/index.js", "dist/index.d.ts", "README.md", "package.json"} <= names
@@ -70,7 +70,7 @@ def test_what_is_packed_can_be_imported_and_needs_nothing_else(built):
     assert "dependencies" not in json.loads((alone / "package" / "package.json").read_text())
 
 
-def test_the_examples_of_its_pages_fit_the_types(built):
+def test_the_examples_on_its_pages_match_the_types(built):
     blocks = [block for page in PAGES for block in BLOCK.findall(page.read_text(encoding="utf-8"))]
     assert len(blocks) >= 5
     for place, block in enumerate(blocks):
@@ -79,5 +79,5 @@ def test_the_examples_of_its_pages_fit_the_types(built):
     assert checked.returncode == 0, checked.stdout
 
 
-def test_the_lock_file_names_no_place_to_load_from():
+def test_the_lock_file_names_no_download_address():
     assert "://" not in (PACKAGE / "package-lock.json").read_text(encoding="utf-8")

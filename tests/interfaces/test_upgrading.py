@@ -1,4 +1,4 @@
-"""What the command line does with a file that an earlier version wrote, before anybody has brought it up to date."""
+"""What the command line does with a file of an earlier version, before anything has migrated it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def set_version(path: Path, version: int) -> None:
 
 @pytest.fixture
 def old(recollect, tmp_path) -> Path:
-    """A file of the first version with one memory in it. Nothing but names has changed since."""
+    """A file of the first version with one memory in it. Only names have changed since."""
     recollect("add", "Ann's bicycle is green.")
     path: Path = tmp_path / "notes.db"
     set_version(path, 1)
@@ -34,7 +34,7 @@ def store_check(ran):
     return next(check for check in ran.json if check["name"] == "store")
 
 
-def test_the_doctor_looks_into_a_file_of_an_earlier_version_and_leaves_it_as_it_is(recollect, old):
+def test_the_doctor_inspects_a_file_of_an_earlier_version_and_leaves_it_as_it_is(recollect, old):
     as_it_was = old.read_bytes()
     ran = recollect("doctor", "--json")
     told = store_check(ran)
@@ -44,14 +44,14 @@ def test_the_doctor_looks_into_a_file_of_an_earlier_version_and_leaves_it_as_it_
     assert old.read_bytes() == as_it_was
 
 
-def test_a_file_of_a_later_version_is_told_to_need_an_upgrade_and_nothing_else(recollect, old):
+def test_a_file_of_a_later_version_is_reported_to_need_an_upgrade_and_nothing_else(recollect, old):
     set_version(old, len(MIGRATIONS) + 1)
     told = store_check(recollect("doctor", "--json"))
     assert (told["state"], told["advice"]) == ("fail", "")
     assert "upgrade Recollect; nothing was touched" in told["found"]
 
 
-def test_a_file_is_backed_up_before_it_is_brought_up_to_date_and_an_old_backup_is_restored(recollect, old, tmp_path):
+def test_a_file_can_be_backed_up_before_it_is_migrated_and_an_old_backup_restored(recollect, old, tmp_path):
     kept, back = tmp_path / "kept.db", tmp_path / "back.db"
     assert recollect("backup", str(kept)).code == 0
     assert (version_of(old), version_of(kept)) == (1, 1)
