@@ -145,7 +145,7 @@ def test_wrong_settings_fail_at_the_start(recollect, tmp_path, toml):
     [
         (b"poll_s = 2\n\nwindow_turns = = 3\n", "line 3, column 16"),
         (b"poll_s = 2\npoll_s = 3\n", "line 2"),
-        (b"poll_s = 2\r\nurl = caf\xe9\r\n", "UTF-8, which line 2 is not"),
+        (b"poll_s = 2\r\nurl = caf\xe9\r\n", "UTF-8, but line 2 is not"),
         (b"layers = [1,\n", "end of document"),
     ],
 )
