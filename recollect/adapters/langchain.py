@@ -32,17 +32,15 @@ from pydantic_core import from_json
 from recollect.adapters import langchain_shape
 from recollect.adapters.bridge import Bridge, SessionHandle, UserHandle
 from recollect.adapters.verbatim import (
-    HOLE,
     add_in_pieces,
     all_messages,
     calls_of,
     filled,
     labels_of,
-    says_nothing,
     shell_of,
 )
 from recollect.context import Context
-from recollect.conversation import Message
+from recollect.conversation import HOLE, Message, says_nothing, unfolded
 from recollect.memory import Session, User
 from recollect.records import Hit, derived_id, iso
 
@@ -54,17 +52,17 @@ def to_stored(message: BaseMessage) -> dict[str, Any]:
     return langchain_shape.to_stored(message_to_dict(message))
 
 
-def from_stored(message: Message) -> BaseMessage:
-    """A stored message for LangChain, whoever stored it."""
+def from_stored(message: Message) -> list[BaseMessage]:
+    """A stored message for LangChain, whoever stored it: one that has tool calls and results in it becomes several."""
     shell = shell_of(langchain_shape.NAME, message, from_json)
     try:
         data = shell["data"]
         data["content"] = filled(data["content"], message)
         if data.get("tool_calls") == HOLE:
             data["tool_calls"] = [langchain_shape.tool_call(call) for call in calls_of(message)]
-        return messages_from_dict([shell])[0]
+        return messages_from_dict([shell])
     except (TypeError, KeyError, ValueError):
-        return _plain(message)
+        return [_plain(each) for each in unfolded(message)]
 
 
 def _plain(message: Message) -> BaseMessage:
@@ -119,9 +117,10 @@ class ChatMessageHistory(BaseChatMessageHistory):
 
     async def _read(self, session: Session) -> list[BaseMessage]:
         if self._limit is None and self._max_tokens is None:
-            return [from_stored(message) for message in await all_messages(session) if _is_read(message)]
-        window = await session.window(messages=self._limit, tokens=self._max_tokens)
-        return [from_stored(message) for message in window if _is_read(message)]
+            stored = await all_messages(session)
+        else:
+            stored = await session.window(messages=self._limit, tokens=self._max_tokens)
+        return [each for message in stored if _is_read(message) for each in from_stored(message)]
 
 
 def _is_read(message: Message) -> bool:

@@ -11,20 +11,15 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from recollect import long_term
-from recollect.conversation import Message, draft
+from recollect import conversation, long_term
+from recollect.conversation import FRAMEWORKS, Message, draft
 from recollect.errors import ValidationError
 from recollect.memory import Session, User
 from recollect.records import Record, in_portions
 
-KEEPERS = ("langchain", "openai_agents", "pydantic_ai")
-"""Names under which adapters keep shells."""
-FRAMEWORKS = (*KEEPERS, "ai_sdk")
-"""The same, plus that of the TypeScript package, which stores shells over REST."""
+HOLE = conversation.HOLE
 SHELL_BYTES = 15_000
 """A shell up to this size fits into metadata, escaped and with a few other labels."""
-HOLE = "<text>"
-"""Replaces a text in a shell."""
 PAGE, BATCH = 1_000, 90
 """Messages that are read at once, and that are stored in one commit."""
 
@@ -164,18 +159,6 @@ def _read_each(texts: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
     if len(found) == len(texts):
         return found
     return [None] if len(texts) == 1 else [each for text in texts for each in _read_each([text], read)]
-
-
-def says_nothing(message: Message) -> bool:
-    """Whether a message stands only for something that one framework alone can read: reasoning, a hosted tool, a mark.
-
-    A shell without a hole had no text to leave out, so the message holds a placeholder.
-    """
-    if message.role not in ("assistant", "system") or message.tool_calls:
-        return False  # a user, a tool result or a tool call always counts
-    first = message.content[0] if isinstance(message.content, list) and message.content else {}
-    shells = [kept for name in KEEPERS if isinstance(kept := message.metadata.get(name, first.get(name)), str)]
-    return bool(shells) and all(HOLE not in kept for kept in shells)
 
 
 def labels_of(record: Record) -> dict[str, Any]:
