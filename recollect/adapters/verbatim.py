@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from recollect import conversation, long_term
 from recollect.conversation import FRAMEWORKS, Message, draft
-from recollect.errors import ValidationError
+from recollect.errors import TooLarge, ValidationError
 from recollect.memory import Session, User
 from recollect.records import Record, in_portions
 
@@ -25,6 +25,13 @@ PAGE, BATCH = 1_000, 90
 
 BATCH_BYTES = 320 * 1024
 """Bytes of one commit: a text in parts is stored twice, an edit keeps the previous state, and a commit holds 1 MiB."""
+
+TEXT_BYTES = 65_000
+"""How much of a text that is too long is kept, with room for the mark."""
+CALL_BYTES = 1_000
+"""Arguments of a tool call up to this size are kept where those of other calls of the message are too large."""
+LEFT_OUT = "[left out]"
+"""Stands where something was too large to be stored."""
 
 ID_CHARACTERS = 128
 """The longest id that a message, a call or a name may have."""
@@ -223,6 +230,48 @@ async def add_in_pieces(session: Session, items: Sequence[dict[str, Any]]) -> No
         check_messages(items)
     for piece in some:
         await session.add_messages(piece)
+
+
+async def add_what_fits(session: Session, items: Sequence[dict[str, Any]]) -> None:
+    """Store messages, each that is too large without what makes it so.
+
+    For callers who can no longer do anything about it: the turn is over, or the framework has let go of the messages.
+    """
+    try:
+        await add_in_pieces(session, items)
+    except TooLarge:
+        await add_in_pieces(session, [_fitting(item) for item in items])
+
+
+def _fitting(item: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `add_message` within the limits: text that is cut, and a mark for everything left out."""
+    try:
+        check_messages([item])
+        return item
+    except TooLarge:
+        kept = {name: value for name, value in item.items() if name != "metadata"}
+    content = item["content"] or ""
+    text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    if "tool_calls" in item:
+        kept["tool_calls"] = [_short_call(call) for call in item["tool_calls"]]
+    return kept | {"content": _cut(text) if len(text.encode()) > TEXT_BYTES else f"{text}\n{LEFT_OUT}".strip()}
+
+
+def _short_call(call: dict[str, Any]) -> dict[str, Any]:
+    """A tool call without arguments that are long."""
+    function = call["function"]
+    if len(function["arguments"].encode()) <= CALL_BYTES:
+        return call
+    return call | {"function": function | {"arguments": _json({"arguments": LEFT_OUT})}}
+
+
+def _cut(text: str) -> str:
+    """The beginning of a text.
+
+    >>> _cut("é" * 40_000)[-12:], len(_cut("é" * 40_000).encode()) <= 65_536
+    ('é\\n[left out]', True)
+    """
+    return f"{text.encode()[:TEXT_BYTES].decode(errors='ignore')}\n{LEFT_OUT}"
 
 
 def check_messages(items: Iterable[dict[str, Any]]) -> None:
