@@ -42,6 +42,7 @@ from recollect.adapters.verbatim import (
     add_in_pieces,
     add_what_fits,
     all_messages,
+    as_query,
     calls_of,
     filled,
     labels_of,
@@ -283,7 +284,7 @@ def _question(request: ModelRequest[Any]) -> str | None:
     """What the user said last."""
     said = _said(request.messages) or request.state.get("recollect_said") or ()
     text = str(said[-1].text) if said else ""
-    return text if text.strip() else None
+    return as_query(text) if text.strip() else None
 
 
 def _informed(request: ModelRequest[Any], context: Context) -> ModelRequest[Any]:

@@ -16,7 +16,7 @@ from llama_index.core.memory import BaseMemoryBlock
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from recollect.adapters.bridge import Bridge, UserHandle
-from recollect.adapters.verbatim import Call, add_what_fits, may_be_id
+from recollect.adapters.verbatim import Call, add_what_fits, as_query, may_be_id
 from recollect.errors import ValidationError
 from recollect.memory import User
 
@@ -90,7 +90,7 @@ async def _add(user: User, by_session: Mapping[str, Sequence[dict[str, Any]]]) -
 def _question(messages: Sequence[ChatMessage]) -> str | None:
     """What the user said last."""
     said = (message.content for message in reversed(messages) if message.role == MessageRole.USER)
-    return next((text for text in said if text and text.strip()), None)
+    return next((as_query(text) for text in said if text and text.strip()), None)
 
 
 def _to_stored(message: ChatMessage) -> dict[str, Any] | None:

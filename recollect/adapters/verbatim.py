@@ -26,8 +26,10 @@ PAGE, BATCH = 1_000, 90
 BATCH_BYTES = 320 * 1024
 """Bytes of one commit: a text in parts is stored twice, an edit keeps the previous state, and a commit holds 1 MiB."""
 
+QUERY_END = 4_000
+"""Characters at each end of a long text that are searched for: what is asked stands before or after what is pasted."""
 TEXT_BYTES = 65_000
-"""How much of a text that is too long is kept, with room for the mark."""
+"""A text up to this size can be stored and searched for; of a longer one so much is stored, with a mark after it."""
 CALL_BYTES = 1_000
 """Arguments of a tool call up to this size are kept where those of other calls of the message are too large."""
 LEFT_OUT = "[left out]"
@@ -272,6 +274,13 @@ def _cut(text: str) -> str:
     ('é\\n[left out]', True)
     """
     return f"{text.encode()[:TEXT_BYTES].decode(errors='ignore')}\n{LEFT_OUT}"
+
+
+def as_query(text: str) -> str:
+    """What somebody said, as a question to the memory: of a text that is too long, its beginning and its end."""
+    if len(text.encode(errors="replace")) <= TEXT_BYTES:
+        return text
+    return f"{text[:QUERY_END]}\n{text[-QUERY_END:]}"
 
 
 def check_messages(items: Iterable[dict[str, Any]]) -> None:

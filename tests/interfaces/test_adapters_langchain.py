@@ -406,6 +406,15 @@ async def test_a_turn_too_large_to_store_is_answered_and_stored_without_what_is_
     assert (called.tool_calls[0]["id"], found.tool_call_id, answer.content) == ("c1", "c1", "A red Fiat.")
 
 
+async def test_an_agent_answers_a_question_after_a_long_text(memory, chat):
+    await memory.user("ann").add_memory("Ann's car is a red Fiat")
+    model = scripted("A Fiat.")
+    agent = create_agent(model, middleware=[MemoryMiddleware(chat)])
+    await agent.ainvoke({"messages": [HumanMessage("a page of words " * 5_000 + "What is my car?")]})
+    assert "red Fiat" in model.asked[0][-1].content
+    assert [message.role for message in await chat.window()] == ["user", "assistant"]
+
+
 async def test_one_agent_serves_many_users(memory):
     def session_of(runtime: Any) -> Any:
         return memory.user(runtime.context["user"]).session("chat")

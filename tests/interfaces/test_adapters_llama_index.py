@@ -43,6 +43,7 @@ async def test_what_leaves_the_short_term_is_remembered(block, memory):
 async def test_the_block_knows_what_was_stored_elsewhere(block, memory):
     await memory.user("ann").add_memory("Ann is allergic to peanuts")
     assert "peanuts" in await block.aget([said("What is Ann allergic to?")])
+    assert "peanuts" in await block.aget([said("What is Ann allergic to? " + "a page of words " * 5_000)])
     assert await block.aget([]) == ""
 
 
