@@ -10,7 +10,7 @@ Handles may come from `recollect.Memory` or from `recollect.sync.Memory`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -282,7 +282,8 @@ def _is_answer(message: BaseMessage) -> bool:
 
 def _question(request: ModelRequest[Any]) -> str | None:
     """What the user said last."""
-    said = _said(request.messages) or request.state.get("recollect_said") or ()
+    state = cast("MemoryState", request.state)
+    said = _said(request.messages) or state.get("recollect_said", [])
     text = str(said[-1].text) if said else ""
     return as_query(text) if text.strip() else None
 
