@@ -580,10 +580,13 @@ def unfolded(message: Message) -> list[Message]:
 def says_nothing(message: Message) -> bool:
     """Whether a message stands only for something that one framework alone can read: reasoning, a hosted tool, a mark.
 
-    A shell without a hole had no text to leave out, so the message holds a placeholder.
+    A shell without a hole had no text to leave out, so the message holds a placeholder. A result that names no call,
+    as of a page that somebody read, says nothing to a model either: none accepts it.
     """
-    if message.role not in ("assistant", "system") or message.tool_calls:
-        return False  # a user, a tool result or a tool call always counts
+    if message.role == "tool":
+        return not message.tool_call_id
+    if message.role == "user" or message.tool_calls:
+        return False
     first = message.content[0] if isinstance(message.content, list) and message.content else {}
     shells = [kept for name in KEEPERS if isinstance(kept := message.metadata.get(name, first.get(name)), str)]
     return bool(shells) and all(HOLE not in kept for kept in shells)

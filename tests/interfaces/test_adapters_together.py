@@ -206,3 +206,16 @@ async def test_calls_and_results_among_the_parts_of_a_message_reach_every_model(
     items = await Session(ann, "monday").get_items()
     assert [item.get("call_id") for item in items] == [None, None, "c1", "c2", "c1", "c2", None]
     assert [item.get("output") for item in items[4:6]] == ["red", "3"]
+
+
+async def test_a_result_that_names_no_call_is_kept_but_given_to_no_model(ann):
+    chat = ann.session("monday")
+    await chat.add_message("user", "Read the page.")
+    await chat.add_message("tool", "The page is about oboes.")
+    await chat.add_message("assistant", "It is about oboes.")
+    assert [message.type for message in await ChatMessageHistory(chat).aget_messages()] == ["human", "ai"]
+    assert [item["role"] for item in await Session(ann, "monday").get_items()] == ["user", "assistant"]
+    conversation = await Conversations(ann).load("monday")
+    assert [message.kind for message in conversation.messages] == ["request", "response"]
+    assert [message["role"] for message in (await chat.get_context("And?")).recent] == ["user", "assistant"]
+    assert "The page is about oboes." in [hit.content for hit in await ann.search_memory("page about oboes")]
