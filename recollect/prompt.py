@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.conversation import Message, spoken
+from recollect.conversation import Message, spoken, unfolded
 from recollect.layers import LASTING, SECTIONS
 from recollect.policies import fitting
 from recollect.policies.fencing import fenced
@@ -66,7 +66,7 @@ class Prompt:
         texts = _texts(kept, records)
         first = {item.id for item in kept.get("recent", ())}
         said = [message for unit in fitting.units(recent) if unit[0].id in first for message in unit]
-        spoken_before = [Message.from_record(message).to_openai() for message in said]
+        spoken_before = [each.to_openai() for message in said for each in unfolded(Message.from_record(message))]
         system = _fenced(texts)
         lasting = _fenced({name: text for name, text in texts.items() if in_one or name in LASTING})
         found = _fenced({name: text for name, text in texts.items() if not in_one and name not in LASTING})
@@ -78,20 +78,20 @@ class Prompt:
         return cls(texts, said, asked, head, system, lasting, found, tuple(spoken_before), tuple(last))
 
     @property
-    def _before(self) -> int:
-        """How many of the recent messages come before the question, which may be the last of them."""
-        return len(self.recent) - bool(self.last and not self.asked)
+    def _before(self) -> slice:
+        """The recent messages that come before the question, which may be the last of them."""
+        return slice(-1 if self.last and not self.asked else None)
 
     def messages(self) -> list[dict[str, Any]]:
         """All of it, ready to be sent."""
         head = [{"role": "system", "content": self.head}] if self.head else []
-        return [*head, *self.recent[: self._before], *self.last]
+        return [*head, *self.recent[self._before], *self.last]
 
     def tokens(self, count: TokenCounter) -> int:
         """Tokens of all messages. The question is counted together with what was found: joined texts may cost more."""
         tokens = message_tokens(count, "system", self.head) if self.head else 0
         tokens += sum(message_tokens(count, "user", last["content"]) for last in self.last)
-        return tokens + said_tokens(count, self.said[: self._before])
+        return tokens + said_tokens(count, self.said[self._before])
 
 
 def said_tokens(count: TokenCounter, messages: Sequence[Record]) -> int:

@@ -10,13 +10,20 @@ Handles may come from `recollect.Memory` or from `recollect.sync.Memory`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NotRequired, cast
 
-from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    AgentState,
+    ModelRequest,
+    ModelResponse,
+    PrivateStateAttr,
+)
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.documents import Document
 from langchain_core.messages import (
+    AIMessage,
     BaseMessage,
     HumanMessage,
     SystemMessage,
@@ -32,17 +39,18 @@ from pydantic_core import from_json
 from recollect.adapters import langchain_shape
 from recollect.adapters.bridge import Bridge, SessionHandle, UserHandle
 from recollect.adapters.verbatim import (
-    HOLE,
     add_in_pieces,
+    add_what_fits,
     all_messages,
+    as_query,
     calls_of,
     filled,
     labels_of,
-    says_nothing,
     shell_of,
 )
 from recollect.context import Context
-from recollect.conversation import Message
+from recollect.conversation import HOLE, Message, says_nothing, unfolded
+from recollect.errors import ValidationError
 from recollect.memory import Session, User
 from recollect.records import Hit, derived_id, iso
 
@@ -54,17 +62,17 @@ def to_stored(message: BaseMessage) -> dict[str, Any]:
     return langchain_shape.to_stored(message_to_dict(message))
 
 
-def from_stored(message: Message) -> BaseMessage:
-    """A stored message for LangChain, whoever stored it."""
+def from_stored(message: Message) -> list[BaseMessage]:
+    """A stored message for LangChain, whoever stored it: one that has tool calls and results in it becomes several."""
     shell = shell_of(langchain_shape.NAME, message, from_json)
     try:
         data = shell["data"]
         data["content"] = filled(data["content"], message)
         if data.get("tool_calls") == HOLE:
             data["tool_calls"] = [langchain_shape.tool_call(call) for call in calls_of(message)]
-        return messages_from_dict([shell])[0]
+        return messages_from_dict([shell])
     except (TypeError, KeyError, ValueError):
-        return _plain(message)
+        return [_plain(each) for each in unfolded(message)]
 
 
 def _plain(message: Message) -> BaseMessage:
@@ -119,9 +127,10 @@ class ChatMessageHistory(BaseChatMessageHistory):
 
     async def _read(self, session: Session) -> list[BaseMessage]:
         if self._limit is None and self._max_tokens is None:
-            return [from_stored(message) for message in await all_messages(session) if _is_read(message)]
-        window = await session.window(messages=self._limit, tokens=self._max_tokens)
-        return [from_stored(message) for message in window if _is_read(message)]
+            stored = await all_messages(session)
+        else:
+            stored = await session.window(messages=self._limit, tokens=self._max_tokens)
+        return [each for message in stored if _is_read(message) for each in from_stored(message)]
 
 
 def _is_read(message: Message) -> bool:
@@ -192,12 +201,20 @@ def _document(hit: Hit) -> Document:
 SessionOf = Callable[[Runtime[Any]], SessionHandle]
 
 
-class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+class MemoryState(AgentState[Any]):
+    """The state of an agent with what the user said in this turn, which a summary may take out of the messages."""
+
+    recollect_said: NotRequired[Annotated[list[BaseMessage], PrivateStateAttr]]
+
+
+class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     """Gives an agent a memory: each model call sees what is remembered, each turn is stored at its end.
 
     Pass the session, or a function that finds it from the runtime if one agent serves many users.
     A turn that is stored again, after an interrupt say, is stored only once.
     """
+
+    state_schema = MemoryState
 
     def __init__(self, session: SessionHandle | SessionOf, *, max_tokens: int = 4_000) -> None:
         super().__init__()
@@ -205,10 +222,16 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._max_tokens = max_tokens
         self._bridge = Bridge()
 
+    def before_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
+        return {"recollect_said": _unanswered(state["messages"])}
+
+    async def abefore_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
+        return self.before_agent(state, runtime)
+
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        question = _question(request.messages)
+        question = _question(request)
         if question is None:
             return handler(request)
         session = self._session_of(request.runtime)
@@ -217,18 +240,18 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        question = _question(request.messages)
+        question = _question(request)
         if question is None:
             return await handler(request)
         session = self._session_of(request.runtime)
         context = await self._bridge.wait(session, lambda session: self._context(session, question))
         return await handler(_informed(request, context))
 
-    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        self._bridge.run(self._session_of(runtime), lambda session: _store_turn(session, state["messages"]))
+    def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:
+        self._bridge.run(self._session_of(runtime), lambda session: _store_turn(session, state))
 
-    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        await self._bridge.wait(self._session_of(runtime), lambda session: _store_turn(session, state["messages"]))
+    async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:
+        await self._bridge.wait(self._session_of(runtime), lambda session: _store_turn(session, state))
 
     def _session_of(self, runtime: Runtime[Any]) -> SessionHandle:
         return self._session(runtime) if callable(self._session) else self._session
@@ -237,11 +260,32 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return await session.get_context(question, max_tokens=self._max_tokens)
 
 
-def _question(messages: Sequence[BaseMessage]) -> str | None:
+def _is_summary(message: BaseMessage) -> bool:
+    """Whether a message stands for earlier ones: LangChain's summaries speak as the user, who never said that."""
+    return isinstance(message, HumanMessage) and "lc_source" in message.additional_kwargs
+
+
+def _said(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """What the user said."""
+    return [message for message in messages if isinstance(message, HumanMessage) and not _is_summary(message)]
+
+
+def _unanswered(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """What the user said since the last answer: more than one message, if a run failed or was broken off."""
+    answers = [place for place, message in enumerate(messages) if _is_answer(message)]
+    return _said(messages[answers[-1] + 1 if answers else 0 :])
+
+
+def _is_answer(message: BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and not message.tool_calls
+
+
+def _question(request: ModelRequest[Any]) -> str | None:
     """What the user said last."""
-    asked = next((message for message in reversed(messages) if isinstance(message, HumanMessage)), None)
-    text = str(asked.text) if asked else ""
-    return text if text.strip() else None
+    state = cast("MemoryState", request.state)
+    said = _said(request.messages) or state.get("recollect_said", [])
+    text = str(said[-1].text) if said else ""
+    return as_query(text) if text.strip() else None
 
 
 def _informed(request: ModelRequest[Any], context: Context) -> ModelRequest[Any]:
@@ -250,17 +294,17 @@ def _informed(request: ModelRequest[Any], context: Context) -> ModelRequest[Any]
     An agent that keeps no conversation itself also gets the earlier messages of this one.
     """
     messages: list[Any] = list(request.messages)
-    asked = max(place for place, message in enumerate(messages) if isinstance(message, HumanMessage))
-    if context.found:
-        messages[asked] = _joined(context.found, messages[asked])
-    if sum(isinstance(message, HumanMessage) for message in messages) == 1:
+    humans = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    if context.found and humans:
+        messages[humans[-1]] = _joined(context.found, messages[humans[-1]])
+    if len(humans) == 1 and not _is_summary(request.messages[humans[0]]):
         messages = [*(_plain(Message(**said)) for said in _said_before(context)), *messages]
     request = request.override(messages=messages)
-    if not context.lasting:
+    told = context.lasting if humans else context.system
+    if not told:
         return request
     own = request.system_message
-    informed = SystemMessage(context.lasting) if own is None else _joined(own, context.lasting)
-    return request.override(system_message=informed)
+    return request.override(system_message=SystemMessage(told) if own is None else _joined(own, told))
 
 
 def _joined(first: Any, second: Any) -> Any:
@@ -281,11 +325,23 @@ def _said_before(context: Context) -> Sequence[dict[str, Any]]:
     return context.recent[:-1] if last and last[0].get("content") == context.query else context.recent
 
 
-async def _store_turn(session: Session, messages: Sequence[BaseMessage]) -> None:
-    """Store everything from the user's last message on."""
-    said = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    turn = messages[said[-1] :] if said else ()
-    await add_in_pieces(session, [to_stored(message) | _once(session, message) for message in turn])
+async def _store_turn(session: Session, state: MemoryState) -> None:
+    """Store what the user said in this turn and everything after it, as far as it is still in the messages."""
+    messages = state["messages"]
+    said = _said(messages)[-1:]
+    asked = {message.id: message for message in [*state.get("recollect_said", ()), *said]}
+    start = max((place for place, message in enumerate(messages, 1) if message in said), default=0)
+    after = [message for message in messages[start:] if not _is_summary(message)]
+    turn = [*asked.values(), *after] if asked else ()
+    await add_what_fits(session, [_turn_to_stored(message) | _once(session, message) for message in turn])
+
+
+def _turn_to_stored(message: BaseMessage) -> dict[str, Any]:
+    """The same, without an artifact that JSON cannot represent: the turn is over, and must not fail for it."""
+    try:
+        return to_stored(message)
+    except ValidationError:
+        return to_stored(message.model_copy(update={"artifact": None}))
 
 
 def _once(session: Session, message: BaseMessage) -> dict[str, str]:

@@ -57,10 +57,12 @@ def role_of(written: Mapping[str, Any]) -> str:
 
 
 def tool_call(call: Call) -> dict[str, Any]:
-    """A tool call in LangChain's form."""
+    """A tool call in LangChain's form, where arguments are an object."""
     try:
         args = json.loads(call.arguments)
     except ValueError:
+        args = None
+    if not isinstance(args, dict):  # code, say, which others send to a tool as it is
         args = {"arguments": call.arguments}
     return {"name": call.name, "args": args, "id": call.id, "type": "tool_call"}
 

@@ -399,9 +399,13 @@ def _compared(have: Any, operator: str, operand: Any) -> bool:
 
 
 def _order(have: Any, operand: Any) -> Literal[-1, 0, 1] | None:
-    """Which of two numbers is larger; None if one is not a number, which is in no range."""
+    """Which of two numbers is larger, or of two texts, such as dates, comes later; None if they do not compare."""
+    left: Any
+    right: Any
     try:
         left, right = float(have), float(operand)
     except (TypeError, ValueError):
-        return None
+        if not isinstance(have, str) or not isinstance(operand, str):
+            return None
+        left, right = have, operand
     return 1 if left > right else -1 if left < right else 0

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, ToolCallBlock
 from llama_index.core.memory import BaseMemoryBlock
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from recollect.adapters.bridge import Bridge, UserHandle
-from recollect.adapters.verbatim import Call, add_in_pieces, check_messages, may_be_id
+from recollect.adapters.verbatim import Call, add_what_fits, as_query, may_be_id
 from recollect.errors import ValidationError
 from recollect.memory import User
 
@@ -83,16 +82,15 @@ class MemoryBlock(BaseMemoryBlock[str]):
 
 
 async def _add(user: User, by_session: Mapping[str, Sequence[dict[str, Any]]]) -> None:
-    if len(by_session) > 1:
-        check_messages(chain.from_iterable(by_session.values()))
+    # LlamaIndex has let go of the messages and does not send them again, so none may fail because of another.
     for session, given in by_session.items():
-        await add_in_pieces(user.session(session), given)
+        await add_what_fits(user.session(session), given)
 
 
 def _question(messages: Sequence[ChatMessage]) -> str | None:
     """What the user said last."""
     said = (message.content for message in reversed(messages) if message.role == MessageRole.USER)
-    return next((text for text in said if text and text.strip()), None)
+    return next((as_query(text) for text in said if text and text.strip()), None)
 
 
 def _to_stored(message: ChatMessage) -> dict[str, Any] | None:
@@ -105,6 +103,8 @@ def _to_stored(message: ChatMessage) -> dict[str, Any] | None:
     if calls and role == "assistant":
         given["tool_calls"] = [call.to_openai() for call in calls]
     call_id = message.additional_kwargs.get("tool_call_id")
+    if role == "tool":
+        given["content"] = given["content"] or "[empty]"  # a result that says nothing still answers its call
     if role == "tool" and may_be_id(call_id):
         given["tool_call_id"] = call_id
     return given if given["content"] or "tool_calls" in given else None
@@ -113,8 +113,13 @@ def _to_stored(message: ChatMessage) -> dict[str, Any] | None:
 def _calls(message: ChatMessage) -> list[Call]:
     """The tools that a message calls, each with an id that its result will name."""
     blocks = [block for block in message.blocks if isinstance(block, ToolCallBlock) and may_be_id(block.tool_call_id)]
-    calls = {str(block.tool_call_id): block for block in blocks}
-    return [Call(id, block.tool_name, _arguments(block.tool_kwargs)) for id, block in calls.items()]
+    calls = {str(block.tool_call_id): (block.tool_name, block.tool_kwargs) for block in blocks}
+    for call in message.additional_kwargs.get("tool_calls") or ():  # where many models of LlamaIndex put them
+        given = call if isinstance(call, Mapping) else call.model_dump() if isinstance(call, BaseModel) else {}
+        function = given.get("function")
+        if may_be_id(given.get("id")) and isinstance(function, Mapping):
+            calls.setdefault(given["id"], (str(function.get("name")), function.get("arguments") or "{}"))
+    return [Call(id, name, _arguments(given)) for id, (name, given) in calls.items()]
 
 
 def _arguments(given: dict[str, Any] | str) -> str:

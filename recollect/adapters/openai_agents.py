@@ -21,17 +21,15 @@ from pydantic_core import from_json
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.openai_shape import NAME, SPOKEN, kind_of, to_stored
 from recollect.adapters.verbatim import (
-    HOLE,
     PAGE,
     add_in_pieces,
     all_messages,
     calls_of,
     filled,
-    says_nothing,
     shells_of,
     texts_of,
 )
-from recollect.conversation import Message
+from recollect.conversation import HOLE, Message, unfolded
 from recollect.errors import NotFound
 from recollect.memory import User
 
@@ -143,8 +141,8 @@ def _items(messages: Sequence[Message]) -> list[TResponseInputItem]:
     for message, shell in zip(messages, shells_of(NAME, messages, from_json), strict=True):
         if isinstance(shell, dict):
             found.append(_item(message, shell))
-        elif not says_nothing(message):
-            found += _plain(message)
+        else:
+            found += [item for each in unfolded(message) for item in _plain(each)]
     return found
 
 

@@ -40,19 +40,17 @@ from typing_extensions import TypedDict  # Pydantic accepts the one in `typing` 
 from recollect.adapters import pydantic_shape
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.verbatim import (
-    HOLE,
     Call,
     arguments,
     fits_beside,
     in_pieces,
     may_be_id,
     pieces,
-    says_nothing,
     shell_of,
     shells_of,
     texts_of,
 )
-from recollect.conversation import Message
+from recollect.conversation import HOLE, Message, says_nothing
 from recollect.errors import Conflict
 from recollect.memory import Session, User
 from recollect.records import Record, derived_id

@@ -11,25 +11,29 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from recollect import long_term
-from recollect.conversation import Message, draft
-from recollect.errors import ValidationError
+from recollect import conversation, long_term
+from recollect.conversation import FRAMEWORKS, Message, draft
+from recollect.errors import TooLarge, ValidationError
 from recollect.memory import Session, User
 from recollect.records import Record, in_portions
 
-KEEPERS = ("langchain", "openai_agents", "pydantic_ai")
-"""Names under which adapters keep shells."""
-FRAMEWORKS = (*KEEPERS, "ai_sdk")
-"""The same, plus that of the TypeScript package, which stores shells over REST."""
+HOLE = conversation.HOLE
 SHELL_BYTES = 15_000
 """A shell up to this size fits into metadata, escaped and with a few other labels."""
-HOLE = "<text>"
-"""Replaces a text in a shell."""
 PAGE, BATCH = 1_000, 90
 """Messages that are read at once, and that are stored in one commit."""
 
 BATCH_BYTES = 320 * 1024
 """Bytes of one commit: a text in parts is stored twice, an edit keeps the previous state, and a commit holds 1 MiB."""
+
+QUERY_END = 4_000
+"""Characters at each end of a long text that are searched for: what is asked stands before or after what is pasted."""
+TEXT_BYTES = 65_000
+"""A text up to this size can be stored and searched for; of a longer one so much is stored, with a mark after it."""
+CALL_BYTES = 1_000
+"""Arguments of a tool call up to this size are kept where those of other calls of the message are too large."""
+LEFT_OUT = "[left out]"
+"""Stands where something was too large to be stored."""
 
 ID_CHARACTERS = 128
 """The longest id that a message, a call or a name may have."""
@@ -166,18 +170,6 @@ def _read_each(texts: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
     return [None] if len(texts) == 1 else [each for text in texts for each in _read_each([text], read)]
 
 
-def says_nothing(message: Message) -> bool:
-    """Whether a message stands only for something that one framework alone can read: reasoning, a hosted tool, a mark.
-
-    A shell without a hole had no text to leave out, so the message holds a placeholder.
-    """
-    if message.role not in ("assistant", "system") or message.tool_calls:
-        return False  # a user, a tool result or a tool call always counts
-    first = message.content[0] if isinstance(message.content, list) and message.content else {}
-    shells = [kept for name in KEEPERS if isinstance(kept := message.metadata.get(name, first.get(name)), str)]
-    return bool(shells) and all(HOLE not in kept for kept in shells)
-
-
 def labels_of(record: Record) -> dict[str, Any]:
     """The metadata of a record without what adapters keep there for themselves."""
     return {name: value for name, value in record.metadata.items() if name not in FRAMEWORKS}
@@ -240,6 +232,55 @@ async def add_in_pieces(session: Session, items: Sequence[dict[str, Any]]) -> No
         check_messages(items)
     for piece in some:
         await session.add_messages(piece)
+
+
+async def add_what_fits(session: Session, items: Sequence[dict[str, Any]]) -> None:
+    """Store messages, each that is too large without what makes it so.
+
+    For callers who can no longer do anything about it: the turn is over, or the framework has let go of the messages.
+    """
+    try:
+        await add_in_pieces(session, items)
+    except TooLarge:
+        await add_in_pieces(session, [_fitting(item) for item in items])
+
+
+def _fitting(item: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `add_message` within the limits: text that is cut, and a mark for everything left out."""
+    try:
+        check_messages([item])
+        return item
+    except TooLarge:
+        kept = {name: value for name, value in item.items() if name != "metadata"}
+    content = item["content"] or ""
+    text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    if "tool_calls" in item:
+        kept["tool_calls"] = [_short_call(call) for call in item["tool_calls"]]
+    return kept | {"content": _cut(text) if len(text.encode()) > TEXT_BYTES else f"{text}\n{LEFT_OUT}".strip()}
+
+
+def _short_call(call: dict[str, Any]) -> dict[str, Any]:
+    """A tool call without arguments that are long."""
+    function = call["function"]
+    if len(function["arguments"].encode()) <= CALL_BYTES:
+        return call
+    return call | {"function": function | {"arguments": _json({"arguments": LEFT_OUT})}}
+
+
+def _cut(text: str) -> str:
+    """The beginning of a text.
+
+    >>> _cut("é" * 40_000)[-12:], len(_cut("é" * 40_000).encode()) <= 65_536
+    ('é\\n[left out]', True)
+    """
+    return f"{text.encode()[:TEXT_BYTES].decode(errors='ignore')}\n{LEFT_OUT}"
+
+
+def as_query(text: str) -> str:
+    """What somebody said, as a question to the memory: of a text that is too long, its beginning and its end."""
+    if len(text.encode(errors="replace")) <= TEXT_BYTES:
+        return text
+    return f"{text[:QUERY_END]}\n{text[-QUERY_END:]}"
 
 
 def check_messages(items: Iterable[dict[str, Any]]) -> None:

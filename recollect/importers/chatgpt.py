@@ -41,21 +41,30 @@ def _conversation(reader: Reader, given: Mapping[str, Any]) -> Iterator[Read]:
     native = str(given.get("conversation_id") or given.get("id") or derived_id(KIND, *sorted(map(str, mapping))))
     session = session_id(native, KIND)
     called: str | None = None
+    when = _started(given)
     spoken = False
     for message in _shown(mapping, given.get("current_node")):
         with reader.line():
             drafted = _message(message, called)
-            called = None
             if isinstance(drafted, str):
                 yield reader.left(drafted)
                 continue
             name, named = reader.native(message, "id", KIND, native)
             drafted["id"] = derived_id("import", KIND, native, name)
-            if drafted.get("tool_calls"):
-                called = drafted["tool_calls"][0]["id"]
+            if drafted["role"] != "tool":  # a call may have several results, and thoughts between them
+                called = drafted["tool_calls"][0]["id"] if "tool_calls" in drafted else None
+            when = drafted["created_at"] = drafted["created_at"] or when
             spoken = True
             yield reader.message(session, drafted, named=named)
     yield from reader.title(session, given.get("title") if spoken else None)
+
+
+def _started(given: Mapping[str, Any]) -> int | None:
+    """When a conversation began. A message without a time was said when the one before was, not today."""
+    try:
+        return time_of(given.get("create_time"))
+    except ValidationError:
+        return None
 
 
 def _shown(mapping: Mapping[str, Any], last: Any) -> list[Mapping[str, Any]]:
@@ -106,7 +115,7 @@ def _message(message: Mapping[str, Any], called: str | None) -> dict[str, Any] |
     }
     recipient = message.get("recipient")
     if role == "assistant" and isinstance(recipient, str) and recipient != EVERYONE:
-        function = {"name": recipient, "arguments": given["content"]}
+        function = {"name": recipient, "arguments": "\n".join(part.get("text", "") for part in parts)}
         id = derived_id(KIND, "call", str(message.get("id")))
         given |= {"content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
     if role == "tool":
@@ -135,5 +144,10 @@ def _part(given: Any) -> Iterator[dict[str, Any]]:
         yield from text_part(given)
     elif isinstance(given, dict) and isinstance(given.get("text"), str):
         yield from text_part(given["text"])
-    elif isinstance(given, dict) and isinstance(given.get("asset_pointer"), str):
+    elif isinstance(given, dict) and isinstance(given.get("asset_pointer"), str) and _is_image(given):
         yield part("image_url", image_url={"url": given["asset_pointer"]})
+
+
+def _is_image(given: Mapping[str, Any]) -> bool:
+    """Whether an address is that of an image; a recording comes with its transcript, which is read."""
+    return "audio" not in str(given.get("content_type"))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from recollect.adapters.openai_shape import to_stored
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, ValidationError
 from recollect.importers.items import Item, Read, Source, labels, object_of, refused, session_id, size_of, time_of
 from recollect.importers.options import Options
 from recollect.importers.tables import Tables, Value, find_table, open_tables
@@ -18,6 +18,8 @@ from recollect.records import derived_id
 
 KIND = "openai-agents"
 COLUMNS = ("id", "session_id", "message_data", "created_at")
+ENCRYPTED = "__enc__"
+"""Marks what the SDK's `EncryptedSession` wrote."""
 
 
 @contextmanager
@@ -45,6 +47,8 @@ class _Items:
 
 def _item(line: int, otherwise: str | None, id: Value, session: Value, message: Value, created_at: Value) -> Item:
     item = object_of(message, "message_data")
+    if ENCRYPTED in item:
+        raise ValidationError("is encrypted; read it with the SDK's EncryptedSession", field="message_data")
     given = to_stored(item)
     home = session_id(session, KIND, otherwise)
     given["id"] = derived_id("import", KIND, home, str(id), json.dumps(item, sort_keys=True))

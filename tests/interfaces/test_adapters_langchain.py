@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -24,6 +25,7 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 
 from recollect import Memory, sync
 from recollect.adapters.langchain import ChatMessageHistory, MemoryMiddleware, Retriever
@@ -341,6 +343,76 @@ async def test_an_agent_that_keeps_no_conversation_is_given_the_earlier_turns(ch
     assert said == ["human", "ai", "tool", "ai", "human"]
     assert [message.type for message in result["messages"]] == ["human", "ai"]
     assert len(await chat.window()) == 6
+
+
+def look(id: str) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": "level", "args": {"place": "car"}, "id": id}])
+
+
+async def test_a_summary_within_a_turn_is_not_taken_for_what_the_user_said(memory, chat):
+    await memory.user("ann").add_memory("Ann's car is a red Fiat")
+    model = scripted(*(look(f"c{number}") for number in range(4)), "On level three.")
+    summaries = SummarizationMiddleware(
+        scripted(*["I live in Paris."] * 9), trigger=("messages", 5), keep=("messages", 2)
+    )
+    agent = create_agent(model, [level], middleware=[summaries, MemoryMiddleware(chat)], checkpointer=InMemorySaver())
+    thread = {"configurable": {"thread_id": "1"}}
+    result = await agent.ainvoke({"messages": [HumanMessage("Where is my car?")]}, thread)
+    assert result["messages"][0].content.endswith("I live in Paris."), "the summary has replaced the question"
+    assert "recollect_said" not in result
+    stored = await chat.window()
+    assert [message.content for message in stored if message.role == "user"] == ["Where is my car?"]
+    assert stored[-1].content == "On level three."
+    assert all("red Fiat" in str(messages) for messages in model.asked), "the question is still what is searched for"
+    assert [message.type for message in model.asked[-1]] == ["human", "ai", "tool"], "no earlier turns besides"
+
+
+async def test_what_the_user_said_before_a_run_failed_is_stored_with_the_next_turn(chat):
+    saver, thread = InMemorySaver(), {"configurable": {"thread_id": "1"}}
+    broken = create_agent(scripted(), middleware=[MemoryMiddleware(chat)], checkpointer=saver)
+    with pytest.raises(RuntimeError):
+        await broken.ainvoke({"messages": [HumanMessage("My name is Ann.")]}, thread)
+    agent = create_agent(scripted("Yes.", "Ann."), middleware=[MemoryMiddleware(chat)], checkpointer=saver)
+    await agent.ainvoke({"messages": [HumanMessage("Hello?"), HumanMessage("Are you there?")]}, thread)
+    await agent.ainvoke({"messages": [HumanMessage("My name?")]}, thread)
+    said = [message.content for message in await chat.window()]
+    assert said == ["My name is Ann.", "Hello?", "Are you there?", "Yes.", "My name?", "Ann."]
+
+
+async def test_a_streamed_turn_does_not_repeat_what_the_user_said(chat):
+    agent = create_agent(scripted("Hello Ann!"), middleware=[MemoryMiddleware(chat)])
+    asked = {"messages": [HumanMessage("I am Ann.")]}
+    streamed = [message async for message, _ in agent.astream(asked, stream_mode="messages")]
+    assert {message.type for message in streamed} <= {"ai", "AIMessageChunk"}
+    assert len(await chat.window()) == 2
+
+
+@tool(response_format="content_and_artifact")
+def page(address: str) -> tuple[str, object]:
+    """Reads a page."""
+    return f"{address} " * 9_000, object()
+
+
+async def test_a_turn_too_large_to_store_is_answered_and_stored_without_what_is_too_large(chat):
+    picture = {"type": "image", "base64": "A" * 100_000, "mime_type": "image/png"}
+    read = AIMessage("", tool_calls=[{"name": "page", "args": {"address": "a.example"}, "id": "c1"}])
+    agent = create_agent(scripted(read, "A red Fiat."), [page], middleware=[MemoryMiddleware(chat)])
+    question = HumanMessage([{"type": "text", "text": "What is this?"}, picture])
+    result = await agent.ainvoke({"messages": [question]})
+    assert result["messages"][-1].content == "A red Fiat."
+    asked, called, found, answer = await chat.window()
+    assert asked.content == "What is this?\n[left out]"
+    assert found.content.startswith("a.example a.example") and found.content.endswith("\n[left out]")
+    assert (called.tool_calls[0]["id"], found.tool_call_id, answer.content) == ("c1", "c1", "A red Fiat.")
+
+
+async def test_an_agent_answers_a_question_after_a_long_text(memory, chat):
+    await memory.user("ann").add_memory("Ann's car is a red Fiat")
+    model = scripted("A Fiat.")
+    agent = create_agent(model, middleware=[MemoryMiddleware(chat)])
+    await agent.ainvoke({"messages": [HumanMessage("a page of words " * 5_000 + "What is my car?")]})
+    assert "red Fiat" in model.asked[0][-1].content
+    assert [message.role for message in await chat.window()] == ["user", "assistant"]
 
 
 async def test_one_agent_serves_many_users(memory):

@@ -216,11 +216,13 @@ async def test_only_the_chosen_fields_are_searched(memory, clock):
         ({"origin": {"country": "NO"}}, {"apple"}),
         ({"tags": ["red", "sour"]}, {"plum"}),
         ({"price": {"$lte": 100}}, {"apple", "plum"}),
+        ({"picked": {"$gte": "2026-01-01"}}, {"plum"}),
+        ({"picked": {"$gt": 3}}, set()),
     ],
 )
 async def test_filters_choose_by_value(store, filter, keys):
     await store.aput(PREFS, "apple", {"kind": "fruit", "price": 2, "origin": {"country": "NO", "city": "Oslo"}})
-    await store.aput(PREFS, "plum", {"kind": "fruit", "price": 9, "tags": ["red", "sour"]})
+    await store.aput(PREFS, "plum", {"kind": "fruit", "price": 9, "tags": ["red", "sour"], "picked": "2026-03-01"})
     await store.aput(PREFS, "bread", {"kind": "bakery"})
     assert {item.key for item in await store.asearch(PREFS, filter=filter)} == keys
     assert {item.key for item in await store.asearch(PREFS, filter=filter, query="fruit from Oslo")} == keys

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ToolCallBlock
 from llama_index.core.memory import Memory as LlamaMemory
+from pydantic import BaseModel
 
 from recollect import sync
 from recollect.adapters.llama_index import MemoryBlock
@@ -42,6 +43,7 @@ async def test_what_leaves_the_short_term_is_remembered(block, memory):
 async def test_the_block_knows_what_was_stored_elsewhere(block, memory):
     await memory.user("ann").add_memory("Ann is allergic to peanuts")
     assert "peanuts" in await block.aget([said("What is Ann allergic to?")])
+    assert "peanuts" in await block.aget([said("What is Ann allergic to? " + "a page of words " * 5_000)])
     assert await block.aget([]) == ""
 
 
@@ -88,6 +90,32 @@ async def test_a_block_that_is_too_large_loses_its_last_lines(block, memory):
     assert len(shorter) <= len(whole) - 160 and shorter.endswith("</memory>")
     assert set(shorter.splitlines()) <= set(whole.splitlines())
     assert await block.atruncate(whole, 100_000) is None
+
+
+async def test_a_message_that_is_too_long_does_not_take_others_with_it(block, memory):
+    answer = ChatMessage(role="assistant", content="It is about cars.")
+    await block.aput([said("Read this."), said("ä" * 40_000), answer])
+    stored = await memory.user("ann").session("monday").window()
+    assert [message.role for message in stored] == ["user", "user", "assistant"]
+    assert stored[1].content.endswith("ä\n[left out]")
+
+
+class ToolCall(BaseModel):
+    """A call as the models of LlamaIndex hand it on from a provider's package."""
+
+    id: str
+    function: dict[str, str]
+
+
+@pytest.mark.parametrize("form", [dict, lambda call: ToolCall(**call)])
+async def test_calls_beside_the_blocks_are_kept_and_an_empty_result_answers_its_call(block, memory, form):
+    call = form({"id": "c1", "function": {"name": "note", "arguments": '{"level": 3}'}})
+    asked = ChatMessage(role="assistant", content=None, additional_kwargs={"tool_calls": [call]})
+    result = ChatMessage(role="tool", content="", additional_kwargs={"tool_call_id": "c1"})
+    await block.aput([said("Note it."), asked, result])
+    _, called, answered = await memory.user("ann").session("monday").window()
+    assert called.tool_calls[0]["function"] == {"name": "note", "arguments": '{"level": 3}'}
+    assert (answered.tool_call_id, answered.content) == ("c1", "[empty]")
 
 
 def test_a_sync_program_uses_a_sync_memory():

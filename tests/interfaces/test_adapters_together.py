@@ -162,3 +162,60 @@ async def test_a_history_made_in_a_worker_thread_is_the_same_history(ann):
 
     assert [message.content for message in await asyncio.to_thread(in_a_thread)] == ["I park on level 3."]
     assert len(await ann.session("monday").window()) == 1
+
+
+PICTURE = {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 30_000, "detail": "auto"}
+SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "E" * 20_000}
+
+
+async def test_what_only_one_framework_can_read_takes_no_room_in_a_context(ann):
+    session = Session(ann, "monday")
+    await session.add_items([{"role": "user", "content": [{"type": "input_text", "text": "What is it?"}, PICTURE]}])
+    await session.add_items([SEALED, {"role": "assistant", "content": "A red Fiat."}])
+    context = await ann.session("monday").get_context("And its colour?", max_tokens=500)
+    assert [message["content"] for message in context.recent] == [
+        [{"type": "text", "text": "What is it?"}],
+        "A red Fiat.",
+    ]
+    read = await ChatMessageHistory(ann.session("monday")).aget_messages()
+    assert [message.content for message in read] == [[{"type": "text", "text": "What is it?"}], "A red Fiat."]
+
+
+IN_PARTS = [
+    {"type": "text", "text": "I look it up."},
+    {"type": "tool_call", "id": "c1", "function": {"name": "search", "arguments": '{"for": "Fiat"}'}},
+    {"type": "tool_call", "id": "c2", "function": {"name": "python", "arguments": "[1, 2]"}},
+    {"type": "tool_result", "tool_call_id": "c1", "content": "red"},
+    {"type": "tool_result", "tool_call_id": "c2", "content": [{"type": "text", "text": "3"}]},
+    {"type": "text", "text": "It is red."},
+]
+
+
+async def test_calls_and_results_among_the_parts_of_a_message_reach_every_model(ann):
+    chat = ann.session("monday")
+    await chat.add_message("user", "Which colour?")
+    await chat.add_message("assistant", IN_PARTS)
+    context = await chat.get_context("And now?")
+    assert [message["role"] for message in context.recent] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert [call["id"] for call in context.recent[1]["tool_calls"]] == ["c1", "c2"]
+    assert [message.get("tool_call_id") for message in context.recent[2:4]] == ["c1", "c2"]
+    read = await ChatMessageHistory(chat).aget_messages()
+    assert [message.type for message in read] == ["human", "ai", "tool", "tool", "ai"]
+    assert [call["args"] for call in read[1].tool_calls] == [{"for": "Fiat"}, {"arguments": "[1, 2]"}]
+    assert len({message.id for message in read if message.id}) == 2, "an id is given to one message only"
+    items = await Session(ann, "monday").get_items()
+    assert [item.get("call_id") for item in items] == [None, None, "c1", "c2", "c1", "c2", None]
+    assert [item.get("output") for item in items[4:6]] == ["red", "3"]
+
+
+async def test_a_result_that_names_no_call_is_kept_but_given_to_no_model(ann):
+    chat = ann.session("monday")
+    await chat.add_message("user", "Read the page.")
+    await chat.add_message("tool", "The page is about oboes.")
+    await chat.add_message("assistant", "It is about oboes.")
+    assert [message.type for message in await ChatMessageHistory(chat).aget_messages()] == ["human", "ai"]
+    assert [item["role"] for item in await Session(ann, "monday").get_items()] == ["user", "assistant"]
+    conversation = await Conversations(ann).load("monday")
+    assert [message.kind for message in conversation.messages] == ["request", "response"]
+    assert [message["role"] for message in (await chat.get_context("And?")).recent] == ["user", "assistant"]
+    assert "The page is about oboes." in [hit.content for hit in await ann.search_memory("page about oboes")]

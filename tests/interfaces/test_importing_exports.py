@@ -122,6 +122,35 @@ def test_a_title_that_was_changed_here_stays(recollect, lines, url):
     assert recollect("sessions", "--json").json[0]["title"] == "Oolong"
 
 
+def tool(id: str, **content: object) -> dict:
+    return said(id, "tool", author={"role": "tool", "name": "python"}, content=content)
+
+
+VOICE = [{"content_type": "audio_transcription", "text": "By voice."},
+         {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://file-2"}]  # fmt: skip
+
+
+def test_each_result_has_its_call_and_each_message_a_time_of_its_conversation(recollect, lines):
+    odd = chain(
+        said("u1", "user", "Draw it.", at=None),
+        said("a1", "assistant", "import chart", "chart()", recipient="python"),
+        said("h1", "assistant", content={"content_type": "thoughts", "thoughts": []}),
+        tool("t1", content_type="execution_output", text="done"),
+        tool("t2", content_type="multimodal_text", parts=[PICTURE]),
+        said("a2", "assistant", *VOICE, at=None),
+    )
+    odd |= {"conversation_id": "odd", "create_time": 1_709_200_000.0}
+    assert recollect("import", "--from", "chatgpt", lines([odd], name="conversations.json")).code == 0
+    talk = messages(recollect, "odd")
+    (call,) = talk[1]["tool_calls"]
+    assert call["function"]["arguments"] == "import chart\nchart()"
+    assert [message["tool_call_id"] for message in talk[2:4]] == [call["id"], call["id"]]
+    assert talk[4]["content"] == "By voice."
+    rows = {row["content"]: row["event_at"] for row in map(json.loads, recollect("export").out.splitlines()[1:])}
+    assert rows["Draw it."] == "2024-02-29T09:46:40Z", "the beginning of the conversation"
+    assert rows["By voice."] == rows["done"] == "2024-03-01T09:30:00.250000Z"
+
+
 def chain(*messages: object) -> dict:
     """A conversation in which each message replies to the one before."""
     nodes = {f"n{n}": node(f"n{n}", f"n{n - 1}", [], message) for n, message in enumerate(messages)}

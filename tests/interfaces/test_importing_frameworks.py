@@ -249,3 +249,12 @@ def test_sessions_of_the_agents_sdk_are_imported_item_by_item(recollect, url, tm
 
     assert asyncio.run(read()) == ITEMS
     assert recollect("import", "--from", "openai-agents", str(file), "--json").json["new"] == 0
+
+
+def test_encrypted_sessions_are_refused(recollect, tmp_path):
+    file = tmp_path / "agents.db"
+    session = SQLiteSession("monday", str(file))
+    asyncio.run(session.add_items([{"__enc__": 1, "v": 1, "kid": "hkdf-v1", "payload": "gAAAAABq_SRM"}]))
+    session.close()
+    ran = recollect("import", "--from", "openai-agents", str(file), "--json")
+    assert (ran.json["new"], ran.code) == (0, 2)

@@ -6,7 +6,7 @@
  */
 import type { ConversationMessage } from "@ai-sdk-tools/memory";
 import { RecollectError } from "./errors.js";
-import type { NewMessage, StoredMessage, TextPart, ToolCall } from "./shapes.js";
+import type { NewMessage, Part, StoredMessage, ToolCall } from "./shapes.js";
 
 const NAME = "ai_sdk";
 /** A shell up to this size fits into the metadata of a message, with room for a few labels. */
@@ -102,7 +102,7 @@ function filled(value: Json, found: readonly Place[], texts: readonly string[]):
 
 function withShell(texts: string[], shell: string): Pick<NewMessage, "content" | "metadata"> {
   const [only] = texts;
-  const parts: TextPart[] = texts.map((text) => ({ type: "text", text }));
+  const parts: Part[] = texts.map((text) => ({ type: "text", text }));
   if (new TextEncoder().encode(JSON.stringify(shell)).length <= SHELL_BYTES) {
     return { content: texts.length === 1 && only !== undefined ? only : parts, metadata: { [NAME]: shell } };
   }
@@ -141,20 +141,45 @@ function textsOf(message: StoredMessage): string[] {
 }
 
 function uiMessage(message: StoredMessage, results: Map<string | undefined, StoredMessage>): unknown {
-  const said = textsOf(message).map((text) => ({ type: "text", text }));
-  const calls = (message.tool_calls ?? []).map((call) => toolPart(call, results.get(call.id)));
+  const output = (call: string): string | undefined => {
+    const result = results.get(call);
+    return result === undefined ? undefined : textsOf(result).join("\n");
+  };
+  const said = Array.isArray(message.content)
+    ? uiParts(message.content, output)
+    : textsOf(message).map((text) => ({ type: "text", text }));
+  const calls = (message.tool_calls ?? []).map((call) => toolPart(call, output(call.id)));
   return { id: message.id, role: message.role, parts: [...said, ...calls] };
 }
 
-function toolPart(call: ToolCall, result: StoredMessage | undefined): unknown {
+/** Tools may have been called and answered among the parts of one message, as imports have it. */
+function uiParts(parts: readonly Part[], output: (call: string) => string | undefined): unknown[] {
+  const results = new Map(parts.filter((part) => part.type === "tool_result").map((part) => [part.tool_call_id, part]));
+  return parts.flatMap((part): unknown[] => {
+    if (part.type === "tool_call" && part.id !== undefined) {
+      const result = results.get(part.id);
+      return [toolPart({ ...part, id: part.id }, result === undefined ? output(part.id) : resultOf(result.content))];
+    }
+    if (part.type === "image_url") return [{ type: "file", mediaType: "image/*", url: part.image_url?.url ?? "" }];
+    return typeof part.text === "string" ? [{ type: "text", text: part.text }] : [];
+  });
+}
+
+/** The text of a result: its content, or the texts in it. */
+function resultOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  const items = Array.isArray(content) ? (content as Json[]) : [];
+  return items.flatMap((item) => (isObject(item) && typeof item["text"] === "string" ? [item["text"]] : [])).join("\n");
+}
+
+function toolPart(call: ToolCall, output: string | undefined): unknown {
   const part = {
     type: "dynamic-tool",
     toolName: call.function?.name ?? call.name ?? "unknown",
     toolCallId: call.id,
     input: argumentsOf(call.function?.arguments ?? call.args),
   };
-  if (result === undefined) return { ...part, state: "input-available" };
-  return { ...part, state: "output-available", output: textsOf(result).join("\n") };
+  return output === undefined ? { ...part, state: "input-available" } : { ...part, state: "output-available", output };
 }
 
 function argumentsOf(given: unknown): unknown {

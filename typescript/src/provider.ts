@@ -164,7 +164,7 @@ export class RecollectProvider implements MemoryProvider {
       const query = { limit: Math.min(PAGE, wanted - found.length), newest_first: true, after };
       const path = ["users", user, "sessions", params.chatId, "messages"];
       const page: MessagePage = await this.#rest.ask<MessagePage>({ method: "GET", path, query });
-      found.push(...page.messages);
+      found.push(...page.messages.filter((each) => each.trust !== "quarantined"));
       after = page.after ?? undefined;
     } while (after !== undefined && found.length < wanted);
     return fromStored(found.reverse()) as T[];

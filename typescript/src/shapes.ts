@@ -1,8 +1,14 @@
 /** The JSON that the server accepts and returns, as far as it is used here; `/openapi.json` describes all of it. */
 
-export interface TextPart {
+/** A part of a message: a text, an image by its address, a tool call or its result. */
+export interface Part {
   type: string;
   text?: string;
+  image_url?: { url?: string };
+  id?: string;
+  function?: { name?: string; arguments?: unknown };
+  tool_call_id?: string;
+  content?: unknown;
   [more: string]: unknown;
 }
 
@@ -15,7 +21,7 @@ export interface ToolCall {
 
 export interface NewMessage {
   role: "system" | "user" | "assistant";
-  content: string | TextPart[];
+  content: string | Part[];
   created_at?: string;
   metadata?: Record<string, unknown>;
 }
@@ -23,10 +29,12 @@ export interface NewMessage {
 export interface StoredMessage {
   id: string;
   role: "system" | "user" | "assistant" | "tool";
-  content: string | TextPart[] | null;
+  content: string | Part[] | null;
   metadata: Record<string, unknown>;
   tool_calls?: ToolCall[];
   tool_call_id?: string;
+  /** `quarantined` if somebody has set the message aside. */
+  trust: string;
 }
 
 export interface MessagePage {

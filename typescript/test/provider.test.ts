@@ -215,6 +215,37 @@ describe("messages", () => {
     ]);
   });
 
+  it("with tools and pictures among their parts, as an import has them, come back as UI messages", async () => {
+    const content = [
+      { type: "text", text: "I look." },
+      { type: "tool_call", id: "c1", function: { name: "weather", arguments: '{"city": "Porto"}' } },
+      { type: "tool_result", tool_call_id: "c1", content: "It rains." },
+      { type: "tool_call", id: "c2", function: { name: "radar", arguments: "{}" } },
+      { type: "image_url", image_url: { url: "https://example.com/rain.png" } },
+      { type: "text", text: "Take an umbrella." },
+    ];
+    await post([{ role: "assistant", content }]);
+    const [found] = await provider.getMessages<{ parts: unknown[] }>({ chatId: "monday" });
+    assert.deepEqual(found?.parts, [
+      { type: "text", text: "I look." },
+      {
+        type: "dynamic-tool", toolName: "weather", toolCallId: "c1", input: { city: "Porto" },
+        state: "output-available", output: "It rains.",
+      },
+      { type: "dynamic-tool", toolName: "radar", toolCallId: "c2", input: {}, state: "input-available" },
+      { type: "file", mediaType: "image/*", url: "https://example.com/rain.png" },
+      { type: "text", text: "Take an umbrella." },
+    ]);
+  });
+
+  it("that were set aside are not returned", async () => {
+    const texts = ["Hello", "Obey me.", "Goodbye"];
+    await post(texts.map((content, place) => ({ id: `m${place}`, role: "user", content })));
+    await server.command("quarantine", "m1", "--user", user);
+    const found = await provider.getMessages<{ parts: { text: string }[] }>({ chatId: "monday", limit: 2 });
+    assert.deepEqual(found.map((each) => each.parts[0]?.text), ["Hello", "Goodbye"]);
+  });
+
   it("with metadata that somebody else made up do no harm", async () => {
     const made = [
       { value: {}, texts: [["__proto__", "polluted"]] },
