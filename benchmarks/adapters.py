@@ -52,7 +52,8 @@ from recollect.adapters.anthropic import AsyncMemoryTool
 from recollect.adapters.claude import MemoryTool
 from recollect.adapters.langgraph_shape import item_draft, item_id
 from recollect.adapters.llama_index import MemoryBlock
-from recollect.memory import Session, User
+from recollect.session import Session
+from recollect.user import User
 
 warnings.simplefilter("ignore")
 try:

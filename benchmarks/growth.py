@@ -29,9 +29,10 @@ from metering import Meter, metered
 from timing import say, table
 
 from recollect import Memory
-from recollect.memory import Session, User
 from recollect.records import DAY_MS, HOUR_MS
+from recollect.session import Session
 from recollect.testing.stores import KINDS, fresh_url
+from recollect.user import User
 
 TALKS = Path(__file__).resolve().parents[1] / "training" / "talks"
 SESSION_TURNS = 20

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recollect import Memory
-from recollect.memory import User
 from recollect.profile import Fact, Profile
 from recollect.testing.fakes import ManualClock
+from recollect.user import User
 
 USER = "teodora"
 YEAR = 2026

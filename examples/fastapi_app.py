@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from recollect import Memory
 from recollect.errors import RecollectError, ValidationError
-from recollect.memory import User
+from recollect.user import User
 
 
 @asynccontextmanager

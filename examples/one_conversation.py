@@ -20,7 +20,7 @@ from recollect import Memory
 from recollect.adapters.langchain import ChatMessageHistory
 from recollect.adapters.openai_agents import Session
 from recollect.interfaces.mcp import build
-from recollect.memory import User
+from recollect.user import User
 
 
 async def in_langchain(ann: User, session: str) -> None:

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from recollect import Memory
-from recollect.memory import User
 from recollect.testing.fakes import ManualClock
+from recollect.user import User
 
 ORG, AGENT = "kites", "support"
 

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from recollect.context import Context
     from recollect.conversation import Message
     from recollect.errors import RecollectError
-    from recollect.memory import Memory, Session, User
+    from recollect.memory import Memory
     from recollect.providers import Embedder
     from recollect.records import Hit, Record, Scope, Source
+    from recollect.session import Session
     from recollect.settings import Settings
+    from recollect.user import User
 
 __version__ = "0.1.0"
 
@@ -38,10 +40,10 @@ _HOMES = {
     "Record": "records",
     "RecollectError": "errors",
     "Scope": "records",
-    "Session": "memory",
+    "Session": "session",
     "Settings": "settings",
     "Source": "records",
-    "User": "memory",
+    "User": "user",
 }
 
 __all__ = [

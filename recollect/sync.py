@@ -25,7 +25,10 @@ from recollect import episodes as _episodes
 from recollect import graph as _graph
 from recollect import learnings as _learnings
 from recollect import memory as _memory
+from recollect import org as _org
 from recollect import profile as _profile
+from recollect import session as _session
+from recollect import user as _user
 from recollect import working as _working
 from recollect.conversation import Message, SessionInfo
 from recollect.customizations import Customization
@@ -266,9 +269,9 @@ class Memory:
 
 
 class User:
-    """`recollect.memory.User` without `await`."""
+    """`recollect.user.User` without `await`."""
 
-    def __init__(self, inner: _memory.User, loop: _Loop) -> None:
+    def __init__(self, inner: _user.User, loop: _Loop) -> None:
         self._inner = inner
         self._running = loop
 
@@ -600,9 +603,9 @@ class User:
 
 
 class Org:
-    """`recollect.memory.Org` without `await`."""
+    """`recollect.org.Org` without `await`."""
 
-    def __init__(self, inner: _memory.Org, loop: _Loop) -> None:
+    def __init__(self, inner: _org.Org, loop: _Loop) -> None:
         self._inner = inner
         self._running = loop
 
@@ -680,9 +683,9 @@ class Org:
 
 
 class Session:
-    """`recollect.memory.Session` without `await`."""
+    """`recollect.session.Session` without `await`."""
 
-    def __init__(self, inner: _memory.Session, loop: _Loop) -> None:
+    def __init__(self, inner: _session.Session, loop: _Loop) -> None:
         self._inner = inner
         self._running = loop
 

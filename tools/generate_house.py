@@ -35,7 +35,7 @@ Every file of the package, by room (folder), with the first sentence of its docs
 
 ## The walk of a message
 
-1. `memory.py`: `add_interaction`, on a handle that carries its scope. `validate.py` checks the input.
+1. `session.py`: `add_interaction`, on a handle that carries its scope. `validate.py` checks the input.
 2. `conversation.py`: a record for each message and one job for all of them; `ledger.py` commits them together to a
    store from `stores/`. The caller waits for nothing more.
 3. `worker.py`: claims the job, and commits its results together with its completion.
@@ -48,7 +48,7 @@ Every file of the package, by room (folder), with the first sentence of its docs
 
 ## The walk of a question
 
-1. `memory.py`: `get_context` or `search_memory`; `flow.py` passes it on.
+1. `session.py` or `user.py`: `get_context` or `search_memory`; `flow.py` passes it on.
 2. `recall.py`: understands the question (`policies/words.py`, `policies/dates.py`, `policies/asking.py`) and queries
    the index.
 3. `indexes.py`: the user's index, caught up by revision; `index.py`: its contents. Records in `shelf.py`, words in

@@ -33,7 +33,7 @@ COMMON = {"--url", "--org", "--user", "--json"}
 """Options that are described once, not with every command."""
 
 HANDLES = (
-    ("memory", "Memory"), ("memory", "User"), ("memory", "Session"), ("memory", "Org"), ("working", "Working"),
+    ("memory", "Memory"), ("user", "User"), ("session", "Session"), ("org", "Org"), ("working", "Working"),
     ("profile", "Facts"), ("learnings", "Learnings"), ("customizations", "Customizations"), ("episodes", "Episodes"),
     ("graph", "Graph"), ("entities", "EntityCache"),
 )  # fmt: skip

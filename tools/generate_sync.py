@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "recollect" / "sync.py"
 CLASSES = (
     ("memory.py", "Memory"),
-    ("memory.py", "User"),
-    ("memory.py", "Org"),
-    ("memory.py", "Session"),
+    ("user.py", "User"),
+    ("org.py", "Org"),
+    ("session.py", "Session"),
     ("working.py", "Working"),
     ("profile.py", "Facts"),
     ("learnings.py", "Learnings"),
@@ -58,7 +58,10 @@ from recollect import episodes as _episodes
 from recollect import graph as _graph
 from recollect import learnings as _learnings
 from recollect import memory as _memory
+from recollect import org as _org
 from recollect import profile as _profile
+from recollect import session as _session
+from recollect import user as _user
 from recollect import working as _working
 from recollect.conversation import Message, SessionInfo
 from recollect.customizations import Customization

@@ -15,7 +15,7 @@ from anthropic.types.beta import BetaCacheControlEphemeralParam, BetaMemoryTool2
 
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.claude import Refused, clear, perform
-from recollect.memory import User
+from recollect.user import User
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):

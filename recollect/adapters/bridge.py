@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from recollect import memory, sync
+from recollect import memory, session, sync, user
 from recollect.errors import Unavailable, ValidationError
 from recollect.records import Place
 
 T = TypeVar("T")
 MemoryHandle = memory.Memory | sync.Memory
-UserHandle = memory.User | sync.User
-SessionHandle = memory.Session | sync.Session
+UserHandle = user.User | sync.User
+SessionHandle = session.Session | sync.Session
 
 WAIT_S = 60.0
 """How long to wait for another loop, which may be blocked by the very call that waits."""
@@ -61,8 +61,8 @@ class Bridge:
 
 def also_kept(handle: SessionHandle, place: Place) -> None:
     """Tell the memory of a session where else its messages are held, so that forgetting reaches them there."""
-    session: memory.Session = handle._inner if isinstance(handle, sync.Session) else handle
-    session._flow.ledger.places[session._scope.partition, place.name] = place
+    inner: session.Session = handle._inner if isinstance(handle, sync.Session) else handle
+    inner._flow.ledger.places[inner._scope.partition, place.name] = place
 
 
 def _home(handle: Any) -> asyncio.AbstractEventLoop | None:

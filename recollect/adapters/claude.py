@@ -18,8 +18,8 @@ from typing import Any, TypeGuard
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.verbatim import in_pieces, remember_in_pieces
 from recollect.errors import Conflict, NotFound, RecollectError
-from recollect.memory import User
 from recollect.records import Record, derived_id
+from recollect.user import User
 
 ROOT = "/memories"
 PATH, BLANK = "memory_path", "memory_blank"

@@ -51,8 +51,9 @@ from recollect.adapters.verbatim import (
 from recollect.context import Context
 from recollect.conversation import HOLE, Message, says_nothing, unfolded
 from recollect.errors import ValidationError
-from recollect.memory import Session, User
 from recollect.records import Hit, derived_id, iso
+from recollect.session import Session
+from recollect.user import User
 
 # ── messages ─────────────────────────────────────────────────────────────────────────────────────
 

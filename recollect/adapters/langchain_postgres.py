@@ -26,8 +26,8 @@ from psycopg.types.json import Jsonb
 from recollect.adapters.bridge import Bridge, SessionHandle, also_kept
 from recollect.adapters.langchain import to_stored
 from recollect.errors import Conflict, Unavailable, ValidationError
-from recollect.memory import Session
 from recollect.records import STANDS_IN
+from recollect.session import Session
 
 CONNECT_S = 10
 LATE = timedelta(minutes=10)

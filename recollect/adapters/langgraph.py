@@ -49,8 +49,9 @@ from recollect.adapters.langgraph_shape import (
 )
 from recollect.adapters.verbatim import check_memories, in_pieces, pieces
 from recollect.errors import Conflict, NotFound, ValidationError
-from recollect.memory import Memory, User
+from recollect.memory import Memory
 from recollect.records import MINUTE_MS, Clock, Record, as_datetime, system_clock
+from recollect.user import User
 
 PAGE, FOUND_MAX, ADDED, EDITED = 1_000, 1_000, 90, 45
 """Records per page, hits per search, and additions and edits per commit, as the front door allows."""

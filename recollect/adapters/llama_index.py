@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.verbatim import Call, add_what_fits, as_query, may_be_id
 from recollect.errors import ValidationError
-from recollect.memory import User
+from recollect.user import User
 
 ROLES = {
     MessageRole.USER: "user",

@@ -31,7 +31,7 @@ from recollect.adapters.verbatim import (
 )
 from recollect.conversation import HOLE, Message, unfolded
 from recollect.errors import NotFound
-from recollect.memory import User
+from recollect.user import User
 
 _POPPING: WeakValueDictionary[tuple[Any, ...], asyncio.Lock] = WeakValueDictionary()
 """Locks held while the newest item of a session is found and removed."""

@@ -52,8 +52,9 @@ from recollect.adapters.verbatim import (
 )
 from recollect.conversation import HOLE, Message, says_nothing
 from recollect.errors import Conflict
-from recollect.memory import Session, User
 from recollect.records import Record, derived_id
+from recollect.session import Session
+from recollect.user import User
 
 NAME, ENTRY = "pydantic_ai", "pydantic_ai_entry"
 AHEAD = "pydantic_ai_ahead"

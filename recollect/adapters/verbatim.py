@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 from recollect import conversation, long_term
 from recollect.conversation import FRAMEWORKS, Message, draft
 from recollect.errors import TooLarge, ValidationError
-from recollect.memory import Session, User
 from recollect.records import Record, in_portions
+from recollect.session import Session
+from recollect.user import User
 
 HOLE = conversation.HOLE
 SHELL_BYTES = 15_000

@@ -31,8 +31,8 @@ from recollect.importers.files import open_file
 from recollect.importers.items import NO_SESSION, Expired, Imported, Item, Kind, Read, Source, Unnamed, refused
 from recollect.importers.options import Options
 from recollect.importers.writing import bring_in
-from recollect.memory import User
 from recollect.records import derived_id, system_clock
+from recollect.user import User
 
 LINE_BYTES = validate.LIMITS.body_bytes
 SKIPPED_BYTES = 128 * LINE_BYTES

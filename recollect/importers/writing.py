@@ -28,8 +28,9 @@ from recollect.importers.items import (
     refused,
 )
 from recollect.importers.repeats import Repeats
-from recollect.memory import Memory, User
+from recollect.memory import Memory
 from recollect.records import as_datetime
+from recollect.user import User
 
 BATCH_ITEMS = 45
 """Items stored together: with the job that enriches them, and a merge for each, they fit into one write."""

@@ -25,12 +25,12 @@ from recollect.interfaces.small_talk import (
     is_courtesy,
 )
 from recollect.layers import LAYERS
-from recollect.memory import Session
 from recollect.policies.dates import span_of
 from recollect.policies.fencing import shown
 from recollect.policies.words import query_terms, terms
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime, as_ms
+from recollect.session import Session
 
 if TYPE_CHECKING:
     from recollect.context import Context

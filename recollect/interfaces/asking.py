@@ -30,9 +30,10 @@ from recollect.interfaces.output import (
     table,
     visible,
 )
-from recollect.memory import Session, User
 from recollect.privacy import Receipt
 from recollect.records import FITS, Hit
+from recollect.session import Session
+from recollect.user import User
 
 if TYPE_CHECKING:
     from recollect.context import Context

@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from recollect.interfaces.output import Advance
-from recollect.memory import Memory, User
+from recollect.memory import Memory
+from recollect.user import User
 
 ONE_BY_ONE = 100
 CALLERS = 16

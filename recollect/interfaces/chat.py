@@ -37,13 +37,15 @@ from recollect.interfaces.output import (
     screen,
     visible,
 )
-from recollect.memory import Memory, Session, User
+from recollect.memory import Memory
 from recollect.policies.ties import QUOTES
 from recollect.profile import Fact
 from recollect.records import Hit, new_id, system_clock
 from recollect.server.agents import DEFAULT, Agent
 from recollect.server.executors import Executor, endpoint_module
+from recollect.session import Session
 from recollect.settings import Settings
+from recollect.user import User
 
 with contextlib.suppress(ImportError):
     import readline  # noqa: F401  where it is there, `input` has a history and arrow keys

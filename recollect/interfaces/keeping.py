@@ -12,10 +12,11 @@ from recollect.errors import ValidationError
 from recollect.interfaces.moving import take_in
 from recollect.interfaces.options import Json, Org, Url, Where, Who, filter_of, for_user, look, of_user, place, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
-from recollect.memory import Memory, User
-from recollect.memory import Org as OrgHandle
+from recollect.memory import Memory
+from recollect.org import Org as OrgHandle
 from recollect.records import Record, system_clock
 from recollect.settings import Settings
+from recollect.user import User
 
 MemoryId = Annotated[str, typer.Argument(help="Id of a memory; `list` and `search --explain` show it.")]
 

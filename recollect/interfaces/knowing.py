@@ -12,10 +12,11 @@ import typer
 from recollect.interfaces.moving import take_in
 from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
-from recollect.memory import Memory, User
+from recollect.memory import Memory
 from recollect.policies.keys import KEYS, PREFERENCES, key_of
 from recollect.profile import Fact, Facts, Profile
 from recollect.settings import Settings
+from recollect.user import User
 
 _TIME = "a date or time such as 2026-03-01 (a date means 00:00 UTC)"
 AsOf = Annotated[str | None, typer.Option(metavar="TIME", help=f"What was true then: {_TIME}.")]

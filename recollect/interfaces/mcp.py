@@ -27,7 +27,7 @@ from recollect.errors import ValidationError as NotAllowed
 from recollect.interfaces import tools
 from recollect.interfaces.tool_shapes import PAGE_MAX, GetProfile, ListSessions
 from recollect.interfaces.tools import TOOLS, Caller, Tool, schema_of
-from recollect.memory import User
+from recollect.user import User
 from recollect.validate import LIMITS
 
 PATH = "/mcp"

@@ -57,10 +57,11 @@ from recollect.interfaces.output import (
 )
 from recollect.interfaces.salvaging import saved_from
 from recollect.layers import PUBLIC_LAYERS
-from recollect.memory import Memory, User
+from recollect.memory import Memory
 from recollect.privacy import Receipt
 from recollect.records import system_clock
 from recollect.settings import Settings
+from recollect.user import User
 
 
 def export(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from recollect.interfaces.knowing import in_order
 from recollect.interfaces.output import one_line
-from recollect.memory import User
 from recollect.policies.graphs import USER
 from recollect.profile import Fact, Profile
+from recollect.user import User
 
 PEOPLE = ("partner", "child", "parent", "sibling", "relative", "friend", "roommate", "colleague", "pet")
 """Keys whose values are somebody one meets."""

@@ -15,8 +15,9 @@ import typer
 from recollect import validate
 from recollect.errors import NotFound, ValidationError
 from recollect.interfaces.output import one_line
-from recollect.memory import Memory, User
+from recollect.memory import Memory
 from recollect.settings import Settings
+from recollect.user import User
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from recollect import validate
 from recollect.errors import TooLarge, ValidationError
 from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, run
 from recollect.interfaces.output import NOT_FOUND, emit, say, visible
-from recollect.memory import User
+from recollect.user import User
 from recollect.working import PUSH_KEEP, State, Working
 
 OfSession = Annotated[

@@ -18,10 +18,11 @@ from pydantic.json_schema import GenerateJsonSchema
 from recollect.errors import Forbidden, NotFound, RecollectError, TooLarge, ValidationError
 from recollect.interfaces import tool_shapes as shapes
 from recollect.interfaces.tool_shapes import fenced_lines
-from recollect.memory import Session, User
 from recollect.policies.fencing import fenced, safe, shown
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime
+from recollect.session import Session
+from recollect.user import User
 from recollect.validate import LIMITS
 
 TEXT_SHOWN, VALUE_SHOWN, TITLE_SHOWN = 2_000, 500, 80

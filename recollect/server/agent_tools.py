@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from recollect.interfaces.tools import TOOLS, Caller, called, schema_of
-from recollect.memory import User
 from recollect.models import ToolCall
 from recollect.server.agents import Agent
+from recollect.user import User
 
 VIA = "chat"
 """The label of what a model adds with a tool."""

@@ -18,7 +18,6 @@ from starlette.responses import Response, StreamingResponse
 
 from recollect import validate
 from recollect.errors import Conflict, ModelError, NotFound, RecollectError, Unavailable
-from recollect.memory import Session, User
 from recollect.records import Record, derived_id, new_id
 from recollect.server import schemas
 from recollect.server.admission import VISIT
@@ -29,6 +28,8 @@ from recollect.server.executors import Executor, Prepared
 from recollect.server.gate import PRINCIPAL
 from recollect.server.routing import HEADER_NAMES, IdempotencyKey, named, router, service_of
 from recollect.server.service import Service
+from recollect.session import Session
+from recollect.user import User
 
 routes = router("/api", "chat")
 

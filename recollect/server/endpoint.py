@@ -10,11 +10,11 @@ from contextlib import aclosing
 from typing import Any
 
 from recollect.errors import ModelError, RecollectError
-from recollect.memory import Session
 from recollect.models import Ask, ToolCall
 from recollect.models.openai import EndpointModel
 from recollect.server.agents import Agent
 from recollect.server.executors import Prepared, Tools
+from recollect.session import Session
 from recollect.validate import LIMITS
 
 ROUNDS_MAX = 4

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from recollect.errors import NotFound, Unavailable
 from recollect.interfaces.agent import MemoryAgent
-from recollect.memory import Session, User
 from recollect.models import ToolCall
 from recollect.policies.ties import QUOTES
 from recollect.server.agents import DEFAULT, Agent
 from recollect.server.alive import Alive
 from recollect.server.metrics import Metrics
+from recollect.session import Session
+from recollect.user import User
 
 if TYPE_CHECKING:
     from recollect.context import Context

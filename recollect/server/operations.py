@@ -13,13 +13,13 @@ from starlette.responses import Response, StreamingResponse
 
 from recollect.errors import NotFound
 from recollect.importers.jsonl import DEFAULT_SESSION, import_jsonl
-from recollect.memory import User
 from recollect.records import Record, iso
 from recollect.server import schemas
 from recollect.server.answers import Json
 from recollect.server.errors import Refused
 from recollect.server.routing import ADMIN, LINES_TYPES, After, Caller, Here, Limit, Owner, router, shapes
 from recollect.server.service import Service
+from recollect.user import User
 
 routes = router("", "operations")
 

@@ -19,10 +19,11 @@ from starlette.responses import Response
 
 from recollect import validate
 from recollect.errors import Conflict, Forbidden, NotFound, RecollectError, TooLarge, ValidationError
-from recollect.memory import Session, User
 from recollect.server.errors import Malformed, Refused, Unauthorized
 from recollect.server.gate import PRINCIPAL, Principal
 from recollect.server.service import Service
+from recollect.session import Session
+from recollect.user import User
 
 JSON_TYPES = ("application/json", "application/merge-patch+json")
 LINES_TYPES = ("application/x-ndjson", "application/jsonl")

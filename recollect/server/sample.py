@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recollect.memory import Memory, User
+from recollect.memory import Memory
 from recollect.records import as_datetime
+from recollect.user import User
 
 USER = "noor"
 """Whose memory it is."""

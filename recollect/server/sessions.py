@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from recollect.conversation import STRATEGIES, Message
 from recollect.errors import NotFound
-from recollect.memory import Session
 from recollect.server import schemas
 from recollect.server.answers import Json, paged, tagged
 from recollect.server.routing import (
@@ -33,6 +32,7 @@ from recollect.server.routing import (
     service_of,
     shapes,
 )
+from recollect.session import Session
 from recollect.working import State
 
 routes = router("/api/users/{user}/sessions", "sessions")

@@ -27,10 +27,12 @@ from pathlib import Path
 
 from recollect.errors import NotFound
 from recollect.layers import PUBLIC_LAYERS
-from recollect.memory import Memory, Session, User
+from recollect.memory import Memory
 from recollect.providers import Floats
+from recollect.session import Session
 from recollect.testing.fakes import HashingEmbedder, ManualClock
 from recollect.trust import Trust
+from recollect.user import User
 
 STEM_LETTERS = 12
 TWINS = 64

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from recollect.errors import Conflict, NotFound, ValidationError
-from recollect.memory import Memory, User
+from recollect.memory import Memory
 from recollect.testing.bad_inputs import SECRET, Cast
 from recollect.testing.fakes import WrongEmbedder
+from recollect.user import User
 from recollect.validate import LIMITS
 
 OpenMemory = Callable[..., Awaitable[Memory]]

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from recollect.errors import NotFound
-from recollect.memory import Memory, Session, User
+from recollect.memory import Memory
+from recollect.session import Session
 from recollect.stores import open_store
 from recollect.stores.contract import Store
 from recollect.testing.fakes import HashingEmbedder, ManualClock
 from recollect.testing.faults import DieAt, FailingDisk, SteppedStore
+from recollect.user import User
 
 Scene = Callable[[Memory, User, Session], Awaitable[object]]
 State = tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]

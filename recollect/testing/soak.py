@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recollect.errors import Conflict, NotFound
-from recollect.memory import Memory, User
+from recollect.memory import Memory
 from recollect.testing.fakes import HashingEmbedder
+from recollect.user import User
 
 USERS = 1_000
 LOOKS = 10

@@ -10,12 +10,12 @@ import pytest
 
 from recollect import Memory
 from recollect.filters import Filter
-from recollect.memory import User
 from recollect.stores.contract import Store
 from recollect.testing.conformance.stage import ANN, NOW, message, put
 from recollect.testing.fakes import HashingEmbedder
 from recollect.testing.proxy import Proxy
 from recollect.testing.stores import fresh_url
+from recollect.user import User
 
 KINDS = [pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in ("postgresql", "redis", "cosmos")]
 CALLS = 4

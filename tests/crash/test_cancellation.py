@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from recollect import Memory
-from recollect.memory import Session, User
+from recollect.session import Session
 from recollect.stores import open_store
 from recollect.stores.sqlite import NEAR_REVISIONS
 from recollect.testing.drills import living_rows, unfinished_jobs
 from recollect.testing.fakes import ManualClock
 from recollect.testing.faults import SteppedStore, cancelled_at
 from recollect.testing.scenes import SCENES, opened, play, set_stage, state_of
+from recollect.user import User
 
 SUSPENSIONS_MAX = 200
 LEFT_S = 20.0

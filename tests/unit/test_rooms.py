@@ -56,6 +56,7 @@ FLOW = {
     "trust",
     "unlearning",
 }
+FRONT = {"memory", "org", "session", "user"}
 BELOW_FLOW = NOUNS | {"layers", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract"}
 
 SHAPES = {f"adapters.{name}_shape" for name in ("langchain", "langgraph", "openai")}
@@ -82,26 +83,27 @@ SEES: dict[str, set[str]] = {
     | {"stores.redis_url", "stores.redis_node", "stores.redis_nodes", "stores.redis_health"},
     **dict.fromkeys(FLOW, BELOW_FLOW | FLOW),
     "flow": BELOW_FLOW | FLOW,
-    "memory": BELOW_FLOW | FLOW | {"flow", "stores", "embedders", "setting_changes"},
-    "sync": BELOW_FLOW | FLOW | {"memory", "setting_changes"},
-    "interfaces.tools": BELOW_FLOW | FLOW | {"memory", "interfaces"},
+    **dict.fromkeys(
+        ("arguments", "org", "session", "user"), BELOW_FLOW | FLOW | {"arguments", "flow", "session", "user"}
+    ),
+    "memory": BELOW_FLOW | FLOW | FRONT | {"arguments", "flow", "stores", "embedders", "setting_changes"},
+    "sync": BELOW_FLOW | FLOW | FRONT | {"setting_changes"},
+    "interfaces.tools": BELOW_FLOW | FLOW | FRONT | {"interfaces"},
     "interfaces.phrases": {"policies"},
     "interfaces.small_talk": {"policies", "enrich"},
-    "interfaces.agent": BELOW_FLOW | FLOW | {"memory", "interfaces.phrases", "interfaces.small_talk"},
-    "server": BELOW_FLOW
-    | FLOW
-    | {"memory", "stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},
-    "interfaces": BELOW_FLOW | FLOW | {"memory", "interfaces", "importers", "stores", "embedders", "server", ""},
-    "adapters": NOUNS | {"memory", "sync", "conversation", "long_term", "context"},
+    "interfaces.agent": BELOW_FLOW | FLOW | FRONT | {"interfaces.phrases", "interfaces.small_talk"},
+    "server": BELOW_FLOW | FLOW | FRONT | {"stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},
+    "interfaces": BELOW_FLOW | FLOW | FRONT | {"interfaces", "importers", "stores", "embedders", "server", ""},
+    "adapters": NOUNS | FRONT | {"sync", "conversation", "long_term", "context"},
     **dict.fromkeys(SHAPES, NOUNS | {"adapters"}),
-    "importers": NOUNS | {"memory", "validate", "conversation", "importers"} | SHAPES,
-    "testing": BELOW_FLOW | FLOW | {"memory", "stores", "testing"},
-    "testing.import_kills": BELOW_FLOW | FLOW | {"memory", "stores", "importers", "testing"},
+    "importers": NOUNS | FRONT | {"validate", "conversation", "importers"} | SHAPES,
+    "testing": BELOW_FLOW | FLOW | FRONT | {"stores", "testing"},
+    "testing.import_kills": BELOW_FLOW | FLOW | FRONT | {"stores", "importers", "testing"},
     **dict.fromkeys(
         (f"testing.surfaces.{way}" for way in ("rest", "tools", "commands")),
-        BELOW_FLOW | FLOW | {"memory", "testing", "interfaces", "server"},
+        BELOW_FLOW | FLOW | FRONT | {"testing", "interfaces", "server"},
     ),
-    "__init__": {"context", "conversation", "errors", "memory", "providers", "records", "settings"},
+    "__init__": {"context", "conversation", "errors", "providers", "records", "settings"} | FRONT,
     "__main__": {"interfaces"},
 }
 SERVER = {str(path.relative_to(PACKAGE)) for path in (PACKAGE / "server").rglob("*.py")} - {"server/keys.py"}

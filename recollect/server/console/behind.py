@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recollect.context import Context
-from recollect.memory import User
 from recollect.policies.graphs import USER
 from recollect.profile import Fact, Facts
+from recollect.user import User
 
 LOOKS = 8
 """How often the page asks what was learned from a turn: over a few seconds, enough for a worker to do it."""

@@ -11,12 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.layers import PUBLIC_LAYERS, SEARCHED_LAYERS
-from recollect.memory import User
 from recollect.records import FITS, Hit, Record
 from recollect.server.console.door import ADDS, Filled, router
 from recollect.server.console.pages import fragment, moved, page, wants_fragment
 from recollect.server.memories import MemoryId
 from recollect.server.routing import Here, Owner
+from recollect.user import User
 
 routes = router()
 

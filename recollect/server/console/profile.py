@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from recollect import validate
 from recollect.errors import NotFound
-from recollect.memory import User
 from recollect.policies.keys import key_of
 from recollect.profile import Fact, Facts
 from recollect.records import as_datetime
@@ -23,6 +22,7 @@ from recollect.server.console.pages import moved, page
 from recollect.server.console.timeline import Row, Timeline, draw
 from recollect.server.profile import Verdict, judged
 from recollect.server.routing import Here, Owner
+from recollect.user import User
 
 routes = router()
 

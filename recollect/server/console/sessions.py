@@ -10,13 +10,14 @@ from starlette.responses import Response
 
 from recollect.conversation import SessionInfo
 from recollect.episodes import Episode
-from recollect.memory import Session, User
 from recollect.records import new_id
 from recollect.server.console.chat import Bubble, bubble
 from recollect.server.console.door import ADDS, Filled, router
 from recollect.server.console.pages import attached, moved, page
 from recollect.server.routing import Chat, Here, Owner
 from recollect.server.sessions import must_be_there
+from recollect.session import Session
+from recollect.user import User
 
 routes = router()
 

@@ -1,0 +1,156 @@
+"""The handle of one org: what all its users share, and who they are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recollect import long_term, validate
+from recollect.arguments import cursor, listed
+from recollect.customizations import Customizations
+from recollect.entities import EntityCache
+from recollect.errors import ValidationError
+from recollect.filters import Filter
+from recollect.graph import Graph
+from recollect.learnings import Learnings
+from recollect.ledger import Ledger
+from recollect.long_term import LongTerm
+from recollect.records import Partition, Record, Scope
+from recollect.stores.contract import (
+    named_partitions,
+)
+
+if TYPE_CHECKING:
+    from recollect.flow import Flow
+    from recollect.privacy import Receipt
+
+
+SIDE_BY_SIDE = 16
+"""Users queried concurrently: a server answers for all of them in the time of one, without being flooded."""
+
+
+class Org:
+    """What all users of an org share."""
+
+    def __init__(self, flow: Flow, scope: Scope) -> None:
+        self._flow = flow
+        self._scope = scope
+
+    def __repr__(self) -> str:
+        return f"<Org {self.id!r}>"
+
+    @property
+    def id(self) -> str:
+        return self._scope.org
+
+    @property
+    def entities(self) -> EntityCache:
+        """Business objects, read through a loader and cached for a while."""
+        return EntityCache(self._flow.ledger, self._scope.org, loads=self._flow.loads)
+
+    @property
+    def graph(self) -> Graph:
+        """People, places and things that every user may know of."""
+        return Graph(self._flow.ledger, self._scope)
+
+    @property
+    def learnings(self) -> Learnings:
+        """What was learned for all users."""
+        return Learnings(self._flow.ledger, self._scope)
+
+    @property
+    def customizations(self) -> Customizations:
+        """Default instructions, below each user's own; `.of_agent(name)` gives those for one agent."""
+        return Customizations(self._flow.ledger, self._scope)
+
+    async def add_memory(
+        self, content: str, *, metadata: Mapping[str, Any] | None = None, importance: float | None = None
+    ) -> Record:
+        """Remember a text that every user of the org may find."""
+        draft = long_term.draft(content, metadata=metadata, importance=importance)
+        return (await LongTerm(self._flow.ledger, self._scope).add([draft]))[0]
+
+    async def list_memories(
+        self,
+        *,
+        layer: str = "long_term",
+        where: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        at: Any = None,
+        newest_first: bool = False,
+    ) -> tuple[list[Record], str | None]:
+        """A page of what the org shares, in the form of `User.list_memories`."""
+        return await listed(self._flow, self._scope, layer, where, limit, after, at, newest_first)
+
+    async def users(self, *, limit: int = 100, after: str | None = None) -> tuple[list[str], str | None]:
+        """A page of the users that have anything stored, and the cursor of the next (None at the end).
+
+        Erased users are left out, so a short page is not necessarily the last.
+        """
+        ledger = self._flow.ledger
+        since = "" if after is None else validate.identifier(after, "after")
+        own: list[Partition] = []
+        async for each in named_partitions(ledger.store, Partition(self.id, since), validate.limit(limit)):
+            if each.org != self.id or len(own) == limit:
+                break
+            own.append(each)
+        found = await holding_any(ledger, own)
+        return [each.user for each in found], own[-1].user if len(own) == limit else None
+
+    async def failures(self, *, limit: int = 100, after: str | None = None) -> tuple[list[Record], str | None]:
+        """A page of the work that was given up for the org's users, and the cursor of the next (None at the end)."""
+        user, inner = _place_of(after)
+        users, last = ([user], user) if inner else await self.users(limit=limit, after=user)
+        found: list[Record] = []
+        for each in users:
+            where = Filter(Partition(self.id, each), layers=("failure",))
+            page = await self._flow.ledger.list(where, limit=limit - len(found), after=inner)
+            found += page.records
+            inner = None
+            if page.after is not None or len(found) == limit:
+                return found, _place(each, page.after)
+        return found, None if last is None else _place(last, None)
+
+    async def erase(self) -> Receipt:
+        """Forget everything about the org: all its users, and what they share. Returns a receipt."""
+        return await self._flow.erase_org(self._scope.org)
+
+    async def forget(self, ids: str | Sequence[str]) -> Receipt:
+        """Forget shared memories of the org, by id. Returns a receipt."""
+        listed = [ids] if isinstance(ids, str) else validate.batch(ids, "ids")
+        privacy = self._flow.privacy(self._scope.partition)
+        return await privacy.forget_ids([validate.identifier(id, "ids") for id in listed])
+
+
+async def holding_any(ledger: Ledger, partitions: Sequence[Partition]) -> list[Partition]:
+    """The partitions that hold anything. Messages are tried first: most have some, and one layer is faster to query."""
+
+    async def holds(partition: Partition) -> bool:
+        for layers in (("conversation",), ()):
+            if (await ledger.list(Filter(partition, layers=layers), limit=1)).records:
+                return True
+        return False
+
+    found: list[Partition] = []
+    for start in range(0, len(partitions), SIDE_BY_SIDE):
+        some = partitions[start : start + SIDE_BY_SIDE]
+        found += [each for each, held in zip(some, await asyncio.gather(*map(holds, some)), strict=True) if held]
+    return found
+
+
+def _place(user: str, inner: str | None) -> str:
+    """The cursor of a list that runs from user to user: the current user, and the position within that user."""
+    return json.dumps([user, inner])
+
+
+def _place_of(after: str | None) -> tuple[Any, Any]:
+    if after is None:
+        return None, None
+    try:
+        user, inner = json.loads(after)
+        return validate.identifier(user, "after"), cursor(inner)
+    except (ValueError, TypeError, RecursionError):
+        raise ValidationError("not a cursor of this list; start again without one", field="after") from None
