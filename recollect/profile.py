@@ -21,6 +21,7 @@ from recollect.long_term import past_ids, past_of
 from recollect.policies.facts import (
     EVER,
     SURE,
+    UNTRUE,
     Claim,
     Timeline,
     believed,
@@ -35,7 +36,6 @@ from recollect.policies.graphs import SAID_BY_FACTS
 from recollect.policies.keys import FOLLOWERS, OPPOSITES, Key, is_without_work, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
-from recollect.policies.unlearning import UNTRUE
 from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, enrich_job, new_id
 
 UPSERT_MAX = 30
