@@ -581,6 +581,15 @@ async def test_a_car_is_sold_by_the_name_that_people_use_for_it(memory, clock, l
     assert driven == [f"user drives {car}" for car in left]
 
 
+async def test_a_car_told_to_the_graph_alone_is_in_the_context_of_a_question_about_it(memory):
+    ann = memory.user("ann")
+    await ann.add_fact("vehicle", "Skoda")
+    await ann.graph.relate("user", "drives", "Volvo")
+    await memory.work()
+    context = await ann.get_context("What about the Volvo?")
+    assert "drives Volvo" in f"{context.system} {context.messages}"
+
+
 async def test_a_future_value_does_not_hide_the_current_one(memory, clock):
     ann = memory.user("ann")
     await ann.add_fact("city", "Oslo")
