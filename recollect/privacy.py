@@ -22,9 +22,9 @@ from recollect.layers import PUBLIC_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import ERASURES, Ledger, portions
 from recollect.long_term import past_ids
+from recollect.policies.facts import UNTRUE
 from recollect.policies.merging import merges_of, without_given, without_merge
 from recollect.policies.ties import rests_on
-from recollect.policies.unlearning import UNTRUE
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
 from recollect.profile import is_old_value, turn_jobs

@@ -21,6 +21,7 @@ from recollect.long_term import past_ids, past_of
 from recollect.policies.facts import (
     EVER,
     SURE,
+    UNTRUE,
     Claim,
     Timeline,
     believed,
@@ -35,11 +36,12 @@ from recollect.policies.graphs import SAID_BY_FACTS
 from recollect.policies.keys import FOLLOWERS, OPPOSITES, Key, is_without_work, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
-from recollect.policies.unlearning import UNTRUE
 from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, enrich_job, new_id
 
 UPSERT_MAX = 30
 """Facts per call: each may put three records, and all go into one commit."""
+PARTLY_NAMED = ("vehicle", "device")
+"""Keys whose values people name by a part of them when they part with one."""
 APPLIED_DRAFTS, APPLIED_PUTS = 40, 40
 """Per commit: how many drafts are considered, and after how many records the remaining drafts wait."""
 
@@ -352,12 +354,21 @@ class Facts:
         if not kind.name or len(draft.value.encode()) > validate.FACT_VALUE_BYTES:
             return []
         claim = _learned(found, kind, extractor, self._ledger.clock())
+        if draft.ends and kind.name in PARTLY_NAMED:
+            claim = replace(claim, value=await self._full_name(kind, draft.value))
         if draft.corrects:
             return _apart(claim, draft.instead_of)
         if draft.value or not draft.ends or not kind.many:
             return [claim] if draft.value or draft.ends else []
         heads = await self._heads(kind)
         return [replace(claim, value=head.data["value"]) for head in heads[:APPLIED_DRAFTS]]
+
+    async def _full_name(self, key: Key, value: str) -> str:
+        """The known value that is meant: "sold the Touran" ends the VW Touran, if there is one such value."""
+        wanted = set(normal(value).split())
+        known = [str(head.data["value"]) for head in await self._heads(key) if head.valid_to is None]
+        meant = [each for each in known if wanted and wanted <= set(normal(each).split())]
+        return meant[0] if len(meant) == 1 else value
 
     # ── heads and their past ─────────────────────────────────────────────────────────────────────
 

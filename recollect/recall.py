@@ -297,8 +297,8 @@ class Recall:
                 first = _with_parts(index, asked, layers, now, self._word_vectors)
                 scored.append(await self._looked_again(first, asked, layers, now))
         if reranker is None:
-            return _hits(scored, _select(scored, question, test, limit), now)
-        chosen = _select(scored, question, test, max(limit, CANDIDATES))
+            return _hits(scored, _select(scored, question, test, limit, now), now)
+        chosen = _select(scored, question, test, max(limit, CANDIDATES), now)
         chosen = await self._reranked(reranker, scored, question, chosen)
         return _hits(scored, await self._still_there(scope, chosen), now)[:limit]
 
@@ -580,8 +580,14 @@ def _best(scores: Scores, alive: NDArray[np.bool_], all_alive: bool) -> float:
     return float(scores.max() if all_alive else np.max(scores, where=alive, initial=0.0))
 
 
-def _select(scored: Sequence[_Scored], question: Question, test: Condition | None, limit: int) -> list[Chosen]:
-    """The best rows that pass the filter, without repeated texts and without the question itself."""
+_OF_A_TIME = ("fact", "preference", "relation")
+"""Layers that state what is true now: a job that begins in May is not stated before; the message is found as ever."""
+
+
+def _select(
+    scored: Sequence[_Scored], question: Question, test: Condition | None, limit: int, now: int
+) -> list[Chosen]:
+    """The best rows that pass the filter, without repeated texts, the question itself, and what is not true yet."""
     # A filter may have to go far down; without one, only repeated texts are skipped.
     count = 2 * limit + 16 if test is None else max((len(each.total) for each in scored), default=0)
     ranked: Iterable[tuple[float, int, int]] = chain.from_iterable(
@@ -597,6 +603,8 @@ def _select(scored: Sequence[_Scored], question: Question, test: Condition | Non
         record = records[place][row]
         content = record.content
         if content in chosen or (record.layer == "conversation" and _is_same_question(content, question)):
+            continue
+        if record.layer in _OF_A_TIME and record.valid_from is not None and record.valid_from > now:
             continue
         if test is None or test.holds(record):
             chosen[content] = Chosen(score, record, place, row)

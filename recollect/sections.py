@@ -228,7 +228,8 @@ def _is_in_profile(relation: Relation, values: Mapping[str, set[str]]) -> bool:
 def _is_believed(relation: Relation, values: Mapping[str, set[str]]) -> bool:
     """Whether the profile, which people correct, does not contradict it: a prompt must not say both."""
     key = SAID_BY_FACTS.get(relation.relation) if relation.names[0] == USER else None
-    return key is None or normal(relation.names[1]) in values.get(key, ())
+    # Of a set the profile may have some and the graph others: they do not contradict each other.
+    return key is None or key_of(key).many or normal(relation.names[1]) in values.get(key, ())
 
 
 def _entity_line(entity: Entity, relations: Sequence[Relation]) -> str:

@@ -69,7 +69,8 @@ _PARTICIPLE = (
 _PARTICIPLES = re.compile(_PARTICIPLE)
 _JOINED = re.compile(
     # Only a space or a mark can join, so this lookahead rejects most letters at once.
-    r"(?=[\s,;:(–—\x00])(?:"
+    # Within a number a comma joins nothing: "I'm 1,70 m".
+    r"(?=[\s,;:(–—\x00])(?!(?<=\d),\d)(?:"
     + "|".join(
         (
             rf"{_MARK}(?=(?:{_I})\b)",

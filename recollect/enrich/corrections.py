@@ -81,7 +81,18 @@ def corrections(sentences: list[Sentence], answered: str, facts: Sequence[Draft]
     fact = next((draft for draft in facts if draft.corrects), None)
     against = fact is not None and fact.instead_of and fact.instead_of.lower() in answered.lower()
     if fact is not None and (denied or against):
-        yield Draft("learning", "correction", _as_written(sentences, *fact.span), 0.8, fact.span)
+        yield Draft("learning", "correction", *_whole_correction(sentences, fact))
+
+
+def _whole_correction(sentences: list[Sentence], fact: Draft) -> tuple[str, float, tuple[int, int]]:
+    """The correction in the user's words; a name alone would say nothing, so then it is the sentence around it."""
+    span, text = fact.span, _as_written(sentences, *fact.span)
+    if text.casefold() == fact.value.casefold():
+        own = next(sentence for sentence in reversed(sentences) if sentence.start <= span[0])
+        denied = _DENIED.match(own.low)
+        first = denied.end() if denied else 0
+        span, text = (own.start + first, own.start + len(own.text)), own.text[first:]
+    return text, 0.8, span
 
 
 _NAME_RIGHT = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
@@ -17,7 +18,7 @@ from recollect.enrich.names import (
     SCHOOLS,
     words,
 )
-from recollect.enrich.values import Said, Value, known, organisation, phrase, places, school, since
+from recollect.enrich.values import Said, Value, coming, known, organisation, phrase, places, school, since
 from recollect.enrich.vocabulary import FORMER, INDUSTRIES, NOT_AN_OCCUPATION_BEFORE, OCCUPATIONS
 
 Match = re.Match[str]
@@ -397,6 +398,44 @@ def starts_at(said: Said, match: Match) -> Drafts:
         yield draft
 
 
+_STARTING = (
+    r"(?:(?:i'm|im|i am|i'll be|i will be) (?:(?:finally|officially|also) )*starting"
+    r"|(?:i|i'll|i will) (?:(?:finally|officially|also) )*start)"
+    r"(?: work| (?:a|my) (?:new )?(?:job|role|position))?"
+)
+STARTING_AT = re.compile(rf"{_STARTING} at ")
+STARTING_AS = re.compile(rf"{_STARTING} as (?:a|an|the) ")
+NOT_SURE = re.compile(r"\b(?:if|hopefully|maybe|perhaps|might|probably|unless|possibly)\b")
+"""What is still to come and depends on something may not come."""
+_NO_WORKPLACE = re.compile(r"\b(?:gym|class|classes|course|school|uni|university|college|club|nursery)\b")
+
+
+def starting(said: Said, match: Match) -> Drafts:
+    """'I'm starting at Siemens in May': true from then on, and only if they say when."""
+    low = said.clause.low
+    by_name = match.re is STARTING_AT
+    found = organisation(said.clause, match.end()) if by_name else role_at(said, match.end())
+    if found is None or (by_name and not _is_workplace(said, found)):
+        return
+    begins = coming(low[found.last :], said.at)
+    drafts = _employment(said, match.end(), 0.8) if by_name else [said.fact("occupation", found, 0.8)]
+    if begins is not None:
+        yield from (replace(draft, valid_from=begins) for draft in drafts if draft.key in ("employer", "occupation"))
+
+
+_OF_WORK = re.compile(r"\b(?:job|role|position|work)\b")
+_THEN = re.compile(r",? (?:as|in|on|next|from|tomorrow|this)\b")
+
+
+def _is_workplace(said: Said, found: Value) -> bool:
+    """Whether it is a job that starts there: walks start at stations, lessons at chapters, studies at schools."""
+    name, rest = found.text.lower(), said.clause.low[found.last :]
+    if _OF_WORK.search(said.clause.low) or rest.startswith(" as "):
+        return True
+    is_other = name in SCHOOLS or name in _LISTED_PLACES or _NO_WORKPLACE.search(name) or not _THEN.match(rest)
+    return not is_other and (name in ORGANISATIONS or "starting" in said.clause.low)
+
+
 _ALSO_JOINED_BY_CUSTOMERS = words(
     """
     netflix, spotify, facebook, twitter, reddit, linkedin, tiktok, discord, disney, pinterest, costco, zoom, slack,
@@ -466,6 +505,11 @@ _WHEN_LEFT = re.compile(
 )
 
 
+_FOR_A_JOB = re.compile(
+    r" (?:because of|for|to take) (?:the|my|an?|another|this) (?:[\w-]+ ){0,3}(?:job|role|position|offer)\b"
+)
+
+
 def left(said: Said, match: Match) -> Drafts:
     """'I left Acme in 2022', 'I got laid off from Meta': the end of a job, if what was left is one."""
     clause = said.clause
@@ -481,7 +525,9 @@ def left(said: Said, match: Match) -> Drafts:
         return
     name = found.text.lower()
     no_firm = name in _ALSO_JOINED_BY_CUSTOMERS or name in FIRST_NAMES
-    dated = name in ORGANISATIONS or _WHEN_LEFT.match(clause.low, found.last)
+    dated = (
+        name in ORGANISATIONS or _WHEN_LEFT.match(clause.low, found.last) or _FOR_A_JOB.match(clause.low, found.last)
+    )
     if not surely_a_job and (no_firm or not dated):
         return  # people also leave a site, a faith or a person
     if _LEFT_END.match(clause.low, found.last):

@@ -22,7 +22,8 @@ _RELATIONS = {
     """,
     "child": """
         baby girl, baby boy, little girl, little boy, son, daughter, kid, kids, kiddo, kiddos, children, child,
-        sons, daughters, stepson, stepdaughter, toddler, twins, baby, newborn, boys, girls, eldest, firstborn, youngest
+        sons, daughters, stepson, stepdaughter, toddler, twins, baby, newborn, boys, girls, eldest, firstborn, youngest,
+        teenagers
     """,
     "parent": """
         mom, mum, mother, dad, father, mama, papa, stepmom, stepdad, stepmother, stepfather, parents, mommy,
@@ -70,7 +71,8 @@ _PLURAL = words(
     kids, boys, girls, children, sons, daughters, twins, parents, sisters, brothers, siblings, friends, colleagues,
     coworkers, dogs, cats, pets, puppies, kittens, rabbits, bunnies, nieces, nephews, cousins, kiddos, mates,
     grandkids, grandchildren, roommates, guinea pigs, birds, parrots, budgies, hamsters, turtles, tortoises, horses,
-    ponies, ferrets, goats, hens, chickens, chinchillas, parakeets, rats, geckos
+    ponies, ferrets, goats, hens, chickens, chinchillas, parakeets, rats, geckos,
+    teenagers
     """
 )
 _DESCRIBED = (
@@ -399,6 +401,10 @@ _UNCLE_SAM = re.compile(r"uncle sam\b")
 _MODAL = re.compile(r"(?:will|may|can|mark|bill|grant) (?:you|i|be|have|it|please|the|my|need|come|also|not)\b")
 
 
+_IS_SO = re.compile(r"'s (?:an?|always|been|got|still|not|really|very|turning|getting) ")
+"""No possessive but "is" or "has": "my wife Hannah's a doctor"."""
+
+
 def _written_name(clause: Clause, at: int) -> Value | None:
     """A name next to a relation: capitalised, or a well-known one."""
     found = person(clause, at)
@@ -410,7 +416,8 @@ def _written_name(clause: Clause, at: int) -> Value | None:
     if _UNCLE_SAM.match(clause.low, max(0, found.first - len("uncle "))):
         return None
     # Before a possessive, the name is that of an owner, who may be anybody.
-    return None if first in KEY_OF_RELATION or clause.low[found.last : found.last + 2] == "'s" else found
+    owner = clause.low.startswith("'s", found.last) and not _IS_SO.match(clause.low, found.last)
+    return None if first in KEY_OF_RELATION or owner else found
 
 
 def _only_name(clause: Clause, at: int) -> Value | None:
@@ -491,7 +498,8 @@ def broke_up(said: Said, match: Match) -> Drafts:
     """'I broke up with Tom', 'Tom and I got divorced'."""
     at = match.end() if match.re is BROKE_UP else match.start("name" if match["name"] else "second")
     my = _MY_PARTNER.match(said.clause.low, at)
-    found = person(said.clause, my.end() if my else at) if at >= 0 else None
+    small = match.re is BOTH_BROKE_UP and said.clause.low[at:].split(" ", 1)[0] not in KEY_OF_RELATION
+    found = person(said.clause, my.end() if my else at, named=small) if at >= 0 else None
     if found:
         yield said.ended_fact("partner", found, 0.88)
     elif match.re is PARTNER_AND_I_PARTED:

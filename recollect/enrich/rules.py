@@ -15,6 +15,7 @@ from dataclasses import replace
 from recollect.enrich import (
     ANSWER_MAX,
     Draft,
+    body,
     education,
     health,
     homes,
@@ -25,6 +26,7 @@ from recollect.enrich import (
     people,
     skills,
     tastes,
+    teams,
 )
 from recollect.enrich.clauses import Clause, clauses
 from recollect.enrich.corrections import (
@@ -148,6 +150,12 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (interests.PLAY, interests.plays),
     (skills.USE, skills.uses),
     (skills.USER_OF, skills.user_of),
+    (body.AM_WEIGHT, body.weight),
+    (body.AM_HEIGHT, body.height),
+    (body.BOTH, body.both),
+    (body.TALL_AND_HEAVY, body.both),
+    (teams.SUPPORTER, teams.supporter),
+    (teams.FAN_OF_TEAM, teams.supports),
     (tastes.FAN_OF, tastes.likes),
     (tastes.NOT_A_FAN_OF, tastes.dislikes),
     (tastes.FAN, tastes.fan),
@@ -217,6 +225,9 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (interests.VERB_OVER, interests.verb_over),
     (skills.LEARNING, skills.learns),
     (interests.TRYING, interests.goal),
+    (body.WEIGH, body.weight),
+    (body.BOTH, body.both),
+    (teams.SUPPORT, teams.supports),
     (tastes.LIKE, tastes.likes),
     (tastes.PREFER, tastes.prefers),
     (tastes.DISLIKE, tastes.dislikes),
@@ -274,6 +285,9 @@ _MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (skills.DEVICE_IS, skills.devices),
     (skills.CAR_IS, skills.vehicles),
     (health.ALLERGY_IS, health.allergic),
+    (body.WEIGHT_IS, body.weight),
+    (body.HEIGHT_IS, body.height),
+    (teams.TEAM_IS, teams.supports),
     (interests.HOBBIES_ARE, interests.hobbies_are),
     (interests.GOAL_IS, interests.goal),
     (people.NOT_NAMED, people.not_named),
@@ -304,6 +318,10 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.NAME_HERE, identity.name_here),
     (identity.HERE, identity.age),
     (identity.TURNED, identity.age),
+    (livelihood.STARTING_AT, livelihood.starting),
+    (livelihood.STARTING_AS, livelihood.starting),
+    (body.WEIGHED_MYSELF, body.weight),
+    (teams.FAN_HERE, teams.supporter),
     (health.PUT_ON, health.takes),
     (homes.HOME, homes.home_is),
     (homes.HERE_IN, homes.here_in),
@@ -435,6 +453,8 @@ def _of_sentence(sentence: Sentence, at: int, introduced: bool = False) -> list[
     if measured := identity.MEASURED.search(sentence.low):
         after = sentence.start + measured.end()
         facts = [draft for draft in facts if draft.key != "age" or draft.span[0] < after]
+    if livelihood.NOT_SURE.search(sentence.low):
+        facts = [draft for draft in facts if draft.valid_from is None or draft.valid_from <= at]
     facts += _told_behind(whole)
     facts += _put_right(sentence, at)
     if tastes.TOPPED.search(sentence.low):

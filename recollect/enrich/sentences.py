@@ -375,9 +375,10 @@ _TEXT = (
 )
 """What people want edited: a user who wants to improve their running has no text in mind."""
 _EDITED = pattern_of(
-    r"\b(?<!\bi )(?:translat(?:e|ion)|proof-?read|paraphrase|rephrase|re-?write|reword|summari[sz]e|classify|extract"
-    r"|parse|transcribe|critique|spell ?check|grammar|grammatically|sentiment|reformat|analy[sz]e (?:this|the)"
-    r"|how (?:do|would|can) (?:you|i|we) say|(?:correct|fix|edit|improve|polish|revise|shorten|simplify|check"
+    r"\b(?<!\bi )(?:translate|(?<!machine )translation|proof-?read|paraphrase|rephrase|re-?write|reword|summari[sz]e"
+    r"|classify|extract|parse|transcribe|critique|spell ?check|grammar|grammatically|sentiment|reformat"
+    r"|analy[sz]e (?:this|the)|how (?:do|would|can) (?:you|i|we) say"
+    r"|(?:correct|fix|edit|improve|polish|revise|shorten|simplify|check"
     rf"|review) (?:this|these|(?:the |my )?following|(?:the|my) (?:\w+ ){{0,2}}?{_TEXT})"
     r"|make (?:this|it|my \w+) (?:sound|more|better|shorter)|(?:reply|respond"
     r"|answer) to (?:this|the|my)|what does .{0,60} mean|following (?:text|sentence|paragraph|email|message|story"
@@ -441,6 +442,10 @@ _JOKE_OVER = pattern_of(
     r"|(?:all )?(?:jokes|kidding|joking) aside)[,.:!\s–—-]{1,3}(?=(?:i|i'm|im|my|we|it's|actually|in reality)\b)"
 )
 """After a joke, what is meant: "just kidding, I live in Milan"."""
+_OF_ANOTHER = pattern_of(
+    r"(?:oh |no|wait|sorry|hang on|nope)[\s,.…-]*(?:no|wait|sorry|hang on)[\s,.…-]*that(?: was|'s|s| is) "
+)
+"""Taken back at once: "I'm lactose intolerant. No wait, that was Ola"."""
 _JOKED_BY_SIGN = pattern_of(r"(?<!\w)/[sj]\b")
 
 
@@ -497,6 +502,9 @@ def sentences(text: str) -> list[Sentence]:
             found.clear()  # what was said before was the joke
             first += serious.end()
             sentence = low[first:last]
+        if _OF_ANOTHER.match(sentence):
+            del found[-1:]  # what was said just before was about somebody else
+            continue
         if _JOKED.search(sentence) or ("/" in sentence and _JOKED_BY_SIGN.search(sentence)):
             found.clear()
             continue

@@ -374,10 +374,15 @@ _RIDDEN = re.compile(
 """Signs that a maker of both motorcycles and pianos made a motorcycle here."""
 
 
+_FOR_SO_MUCH = re.compile(r" for (?:about |only |just )?[€$£]?\d[\d.,]* ?(?:grand|k|thousand)\b")
+"""The price of a car: what is bought for thousands is no pair of golf shoes."""
+
+
 def vehicles(said: Said, match: Match) -> Drafts:
     """'I drive a Tesla Model 3': a known make, with its model."""
     dated = _YEAR.match(said.clause.low, match.end()) is not None
     by_model = said.ended or dated or match.re is SOLD or match.group().startswith(("drive ", "driving "))
+    by_model = by_model or _FOR_SO_MUCH.search(said.clause.low, match.end()) is not None
     found = _vehicle(said.clause, match.end()) or (_model(said.clause, match.end()) if by_model else None)
     if found is None or not _VEHICLE_END.match(said.clause.low, found.last):
         return

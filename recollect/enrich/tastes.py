@@ -83,7 +83,8 @@ _NOT_THINGS = words(
     had, can, could, would, should, will, may, might, must, be, been, get, got, go, come, see, know, think, say, said,
     want, need, make, take, give, find, use, hell, crazy, mad, whatever, wherever, whoever, however,
     especially, particularly, mainly, mostly, including,
-    also, really, actually, quite, pretty, rather, almost, only, always, never, ever
+    also, really, actually, quite, pretty, rather, almost, only, always, never, ever, frankly, personally, obviously,
+    sadly, clearly, seriously, generally, usually, sometimes, lately, anyway, basically, apparently, unfortunately
     """
 )
 _QUALITIES = words(
@@ -111,7 +112,8 @@ def likes(said: Said, match: Match) -> Drafts:
 
 _CHOSEN = re.compile(
     r"\b(?:over|to|rather|instead|if(?! (?:that|it) (?:helps|matters))|you|your|this|it(?! (?:helps|matters))"
-    r"|that(?! (?:helps|matters))|option|version|draft|answer|one|ones)\b| for (?:the|my|our)\b| in the\b"
+    r"|that(?! (?:helps|matters))|option|version|draft|answer|one|ones)\b| for (?:the|my|our)\b"
+    r"| in (?:the|pdf|word|excel|csv|html|markdown|json|writing|person|advance)\b"
 )
 """A thing preferred to another is recorded with it (`preferences`); a choice among answers is not a taste."""
 

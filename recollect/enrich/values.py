@@ -30,7 +30,7 @@ from recollect.enrich.names import (
 )
 from recollect.enrich.vocabulary import NOT_A_NAME
 from recollect.policies.dates import span_of
-from recollect.records import DAY_MS
+from recollect.records import DAY_MS, as_datetime
 
 
 class Value(NamedTuple):
@@ -458,3 +458,24 @@ def since(low: str, at: int) -> int | None:
     if span is None or span[0] > at:
         return None
     return (span[0] + span[1]) // 2 if " ago" in low else span[0]
+
+
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_ON_A_DAY = re.compile(rf"\b(?:on|this|next) (?P<day>{'|'.join(DAYS)})\b")
+_IN_A_WHILE = re.compile(
+    r"\bin (?P<count>\d{1,2}|a|an|one|two|three|four|five|six|seven|eight|nine|ten) (?P<unit>week|month|year)s?\b"
+)
+
+
+def coming(low: str, at: int) -> int | None:
+    """When something begins that is still to come: "in May", "on Monday", "next month", "in two weeks"."""
+    if ahead := _IN_A_WHILE.search(low):
+        count = int(ahead["count"]) if ahead["count"].isdigit() else _COUNTS[ahead["count"]]
+        return at + count * _UNIT_DAYS[ahead["unit"]] * DAY_MS
+    if on := _ON_A_DAY.search(low):
+        days = (DAYS.index(on["day"]) - as_datetime(at).weekday() - 1) % 7 + 1
+        return at - at % DAY_MS + days * DAY_MS
+    # A month without a year is read as the last one: as seen from a year later, that is the next one.
+    spans = (span_of(low, seen_at) for seen_at in (at, at + 365 * DAY_MS))
+    begins = [span[0] for span in spans if span is not None and span[0] > at]
+    return begins[0] if begins and "ago" not in low and "last" not in low else None

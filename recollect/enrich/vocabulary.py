@@ -233,7 +233,8 @@ MEDICATIONS = proper(
     vyvanse=Vyvanse, elvanse=Elvanse, methylphenidate, lisdexamfetamine, atomoxetine, strattera=Strattera,
     allopurinol, colchicine, finasteride, tamsulosin, tamoxifen, letrozole, anastrozole, montelukast, salbutamol,
     symbicort=Symbicort, isotretinoin, accutane=Accutane, roaccutane=Roaccutane, testosterone, estradiol, HRT, birth
-    control, tacrolimus, ciclosporin, mycophenolate, levodopa, donepezil
+    control, tacrolimus, ciclosporin, mycophenolate, levodopa, donepezil, tecfidera=Tecfidera,
+    ocrevus=Ocrevus, gilenya=Gilenya, tysabri=Tysabri, aubagio=Aubagio, baclofen
     """
 )
 """What people take regularly, and what others should know to be careful. What many take now and then is not here."""

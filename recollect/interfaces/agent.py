@@ -27,6 +27,7 @@ from recollect.interfaces.small_talk import (
 from recollect.layers import LAYERS
 from recollect.policies.dates import span_of
 from recollect.policies.fencing import shown
+from recollect.policies.keys import key_of
 from recollect.policies.words import query_terms, terms
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime, as_ms
@@ -53,6 +54,17 @@ PROFILE = ("fact", "preference")
 _ANIMAL = re.compile(r"\b(?:(?P<dog>dogs?|pupp(?:y|ies))|cats?|kittens?)\b", re.IGNORECASE)
 SOMEBODY = ("partner", "child", "parent", "sibling", "relative", "friend", "roommate", "colleague", "pet")
 """Keys whose value is somebody's name."""
+BOUGHT = ("vehicle", "device")
+"""Keys of things that have a price."""
+_PRICE = re.compile(
+    r"\b(?:how much (?:did|was|were|have)|what did|what was the price of)\b.*?\bmy (?:new |old |first )?"
+    r"(?P<thing>[\w-]+)(?: (?:cost|set)(?: me)?(?: back)?)?\W*$",
+    re.IGNORECASE,
+)
+_AMOUNT = re.compile(
+    r"[€$£]\s?\d|\b\d[\d.,]*\s?(?:[€$£]|(?:k|grand|thousand|euros?|eur|dollars?|usd|bucks|quid|pounds|gbp|francs|chf)\b)",
+    re.IGNORECASE,
+)
 TALKS_MAX = 5
 """Conversations named when somebody asks what was talked about."""
 JUST_SAID, JUST_SAID_MS = 4, 5_000
@@ -191,6 +203,8 @@ class MemoryAgent:
     ) -> tuple[Answer, bool]:
         """The answer to a question, and whether it really answers it."""
         facts, told = await _from_profile(chat, asked, now, self._policy)
+        if not facts:
+            facts, told = await _price_paid(chat, asked, now, self._policy)
         if facts:
             return Answer(told, (), context, facts), True
         hits, sure = _that_answer(asked, await self._found(chat, context, at))
@@ -266,6 +280,19 @@ async def _from_profile(chat: Session, question: str, now: datetime, policy: Pol
         return (), ""  # what is true now does not answer it
     current, shown_as = await _of_kind(chat, question, current)
     return current, await _told_now(chat, shown_as, now, policy) if current else ""
+
+
+async def _price_paid(chat: Session, question: str, now: datetime, policy: Policy) -> tuple[tuple[Fact, ...], str]:
+    """What was paid for something the user has: their words that named the thing, if they also name an amount."""
+    asked = _PRICE.search(question)
+    key = key_of(asked["thing"]).name if asked else ""
+    if key not in BOUGHT or not policy.quotes:
+        return (), ""
+    known = [fact for fact in await _known_of(chat, policy) if fact.key == key]
+    records = await chat.user.get_memories(list(_sources(known))) if known else []
+    priced = {record.id: record for record in records if _AMOUNT.search(record.content)}
+    facts = tuple(fact for fact in known if fact.source_message_id in priced)[:QUOTES_MAX]
+    return facts, " ".join(_capital(_quoted(question, priced[id], now)) for id in _sources(facts))
 
 
 async def _of_kind(chat: Session, question: str, facts: tuple[Fact, ...]) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:

@@ -24,6 +24,8 @@ _DONE = {
     "programming_language": ("program in", "programmed in"),
     "tool": ("use", "used"),
     "vehicle": ("drive", "drove"),
+    "weight": ("weigh", "weighed"),
+    "supports": ("support", "supported"),
     "hobby": ("enjoy", "enjoyed"),
     "likes": ("like", "liked"),
     "dislikes": ("do not like", "did not like"),
@@ -58,11 +60,16 @@ _WITHOUT = {"emoji": ("emoji", "answers {}"), "code_comments": ("comments", "cod
 _AM_OR_DO = r"(?:'m|’m| am| do| did| was)"
 _ASKED = (
     ("employer", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:employed|work)|whom? do I work for\b"),
-    ("occupation", rf"what{_AM_OR_DO} I (?:use to |used to )?(?:do for|do\W*$|working as|work as)"),
+    ("occupation",
+        rf"what{_AM_OR_DO} I (?:use to |used to )?(?:do for (?:a living|work|a job|money)|do\W*$|working as|work as)"),
     ("city", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:liv|based)|where(?:'s| is) my home\b"),
     ("hometown", rf"where{_AM_OR_DO} I (?:come |born|grow up|grew up|from)"),
     ("allergy", r"\bwh(?:at|ich)\b.*\b(?:avoid|not eat|can't I eat|can’t I eat|cannot I eat)"),
     ("diet", r"\bwh(?:at|ich)\b.*\b(?:avoid|not eat|can't I eat|can’t I eat|cannot I eat)|what do I eat\b"),
+    ("weight", r"how (?:much (?:do|did) I weigh|heavy am I)\b|what(?:'s| is| was) my weight\b"),
+    ("height", r"how tall am I\b|what(?:'s| is) my height\b"),
+    *((key, r"\bwh(?:o|om|at|ich)\b.*\b(?:do I support\b|am I a (?:fan|supporter) of\b)")
+        for key in ("supports", "favorite_team", "favorite_football_team")),
     ("age", r"how old am I\b|what(?:'s| is) my age\b"),
     ("birthday", r"when(?:'s| is| was) my birthday\b|when was I born\b"),
     ("partner", r"who am I (?:married|engaged) to\b"),
@@ -80,7 +87,8 @@ _BY_NAME = "name names"
 _AN = re.compile(r"[AEFHILMNORSX](?:[A-Z]|\b)|(?i:(?!uni|use|usa|us\b|uk\b|ux|eur|one\b)[aeiou])")
 """Words that take "an": an engineer, an HR manager; but a UX researcher and a university lecturer."""
 _OF_MORE = re.compile(
-    r"\s*(?:and |so |but )?(?:when|why|how (?:often|long|much|far|do|did|can|should))\b", re.IGNORECASE
+    r"\s*(?:and |so |but )?(?:when|why|how (?:often|long|much|far|do|did|can|should)|who (?:works|worked) for)\b",
+    re.IGNORECASE,
 )
 """Questions that a value does not answer: "when do I work?" does not ask what somebody works as."""
 _OF_A_WISH = "like prefer want wish favour"

@@ -34,6 +34,8 @@ LOOSELY_MS = 60 * DAY_MS
 """How long something may have been over when it was still mentioned as true, in passing and without a beginning."""
 ENDS_KEPT = 16
 """How many ends of values a head remembers, for spells that are only reported later."""
+UNTRUE = ("not_taken", "corrected", "rejected", "undone")
+"""The statuses of a spell that holds at no time."""
 
 UNHEARD = "unheard"
 """In the data of a head: who said what was already rejected, as `mark:message`. If that is undone, they count."""
@@ -207,7 +209,7 @@ def _is_start_told(spell: Record) -> bool:
 
 def is_of_before(spell: Record, other: Record) -> bool:
     """True for a spell that held before the other although it was said later: it does not replace it."""
-    said_later = spell.data["last_seen"] >= other.data["last_seen"] and is_sure(other) >= is_sure(spell)
+    said_later = spell.data["last_seen"] >= other.data["first_seen"] and is_sure(other) >= is_sure(spell)
     of_before = start_of(spell) < start_of(other) and _is_start_told(other)
     return said_later and of_before and spell.data["status"] == "learned" and not has_value(other, spell.data["value"])
 
@@ -230,8 +232,12 @@ def _says_late(line: Timeline, claim: Claim, now: int) -> Timeline:
     """Something else was said since: the claim belongs in the past, before the head or in the middle of it."""
     head = line.head
     spell = _spell(head, claim, now)
+    if is_of_before(head, spell):
+        return line.then(spell, _closed(head, claim.since, now))
     if claim.at <= head.data["first_seen"]:
         return line.then(head, _closed(spell, max(claim.since, start_of(head)), now))
+    if is_of_before(spell, head):
+        return line.then(head, _closed(spell, start_of(head), now))
     earlier = _told_by(head, lambda each: each.at < claim.at)
     last = max(Telling(*each).at for each in earlier.data["tellings"])
     before = _closed(_with_data(earlier, last_seen=last), max(start_of(head), claim.since), now)
@@ -301,8 +307,8 @@ def _reinforced(head: Record, claim: Claim, now: int) -> Record:
         seen |= {"last_seen": max(data["last_seen"], claim.at)}
     if data["status"] == "learned" and claim.status != "learned":
         seen |= {"status": claim.status}
-    if head.data["first_seen"] is None or claim.at >= head.data["first_seen"]:
-        # What was said before that has a spell of its own.
+    if head.data["first_seen"] is None or claim.at >= head.data["first_seen"] or claim.since >= start_of(head):
+        # What was said before that, about earlier times, has a spell of its own.
         seen |= {"tellings": [*data["tellings"], claim.telling][-TELLINGS_KEPT:]}
     return _with_data(head, **seen).with_(confidence=surer(head.confidence, claim.confidence))
 
@@ -466,7 +472,8 @@ def believed(spells: Iterable[Record], known_at: int) -> list[Record]:
     (not taken, corrected, rejected) is included with an empty interval. Pass the spells with the
     head last.
     """
-    known = [_as_known(spell, known_at) for spell in spells if spell.created_at <= known_at]
+    as_known = [_as_known(spell, known_at) for spell in spells if spell.created_at <= known_at]
+    known = _without_overruled(as_known, known_at)
     lasting = sorted((spell for spell in known if not _is_empty(spell)), key=_interval)
     begun = [spell for spell in lasting if spell.valid_from is not None]
     sure = _bounded(_joined([spell for spell in begun if is_sure(spell, known_at)]))
@@ -501,6 +508,46 @@ def _as_known(spell: Record, known_at: int) -> Record:
         return spell
     known = [end for since, end, *_ in spell.data["ended"] if since <= known_at]
     return spell.with_(valid_to=known[-1] if known else None)
+
+
+def _without_overruled(spells: Sequence[Record], known_at: int) -> list[Record]:
+    """The spells; those that were overruled by the value said next, from before they began, held at no time.
+
+    A claim that is heard late is compared with the head alone, which may know nothing of a correction before it.
+    """
+    standing = [place for place, spell in enumerate(spells) if stands(spell) and is_sure(spell, known_at)]
+    following = dict(zip(standing, next_said([spells[place] for place in standing]), strict=True))
+    return [
+        spell.with_(valid_to=spell.valid_from) if _never_held(spell, following.get(place)) else spell
+        for place, spell in enumerate(spells)
+    ]
+
+
+def next_said(standing: Sequence[Record]) -> list[Record | None]:
+    """For each of these spells, the first one of another value that was said after it and held at some time.
+
+    A value whose next one counts from before it never held: a correction counts from when the corrected value began.
+    """
+    found: list[Record | None] = [None] * len(standing)
+    held: list[tuple[Record, float]] = []
+    for place in sorted(range(len(standing)), key=lambda place: -standing[place].data["first_seen"]):
+        spell = standing[place]
+        after = [other for other, over in held if over > start_of(spell) and _replaces(other, spell)]
+        found[place] = min(after, key=lambda other: other.data["first_seen"], default=None)
+        if not _never_held(spell, found[place]):
+            over = min((start_of(other) for other in standing if is_of_before(spell, other)), default=math.inf)
+            held.append((spell, over))
+    return found
+
+
+def _replaces(other: Record, spell: Record) -> bool:
+    """True for another value that was said later, and surely enough to replace this one."""
+    is_later = other.data["first_seen"] > spell.data["first_seen"]
+    return is_later and is_sure(other) >= is_sure(spell) and not has_value(other, spell.data["value"])
+
+
+def _never_held(spell: Record, following: Record | None) -> bool:
+    return following is not None and start_of(following) < start_of(spell)
 
 
 def _only_vague(spells: Sequence[Record]) -> list[Record]:
@@ -570,6 +617,11 @@ def _is_empty(spell: Record) -> bool:
 def _is_vacant(head: Record) -> bool:
     """True when nothing is known here, or nothing that was ever said to be true and stood, or it is set aside."""
     return not head.data or head.data["last_seen"] is None or _is_empty(head) or is_aside(head)
+
+
+def stands(spell: Record) -> bool:
+    """Whether it was said to be true, is not known to be untrue, and is not set aside."""
+    return spell.data["status"] not in UNTRUE and spell.data["last_seen"] is not None and not is_aside(spell)
 
 
 def is_sure(spell: Record, known_at: int = EVER) -> bool:

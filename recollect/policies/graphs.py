@@ -23,7 +23,7 @@ THING = "thing"
 """The type of an entity when nobody has said what it is. It is compatible with every other type."""
 SINGLE_VALUED = frozenset({"lives_in", "works_at", "married_to", "born_in"})
 """Relations of which only one holds at a time: a new one ends the one before."""
-SAID_BY_FACTS = {"lives_in": "city", "works_at": "employer", "partner": "partner"}
+SAID_BY_FACTS = {"lives_in": "city", "works_at": "employer", "partner": "partner", "drives": "vehicle"}
 """Relations of the user that are facts as well, and under which key."""
 TOLD_AGAIN = 0.3
 """How much of the remaining doubt a second telling removes, if it is certain itself."""

@@ -8,7 +8,7 @@ what it would be had the others never been heard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar
@@ -17,14 +17,17 @@ from recollect.policies.facts import (
     EVER,
     SURE,
     UNHEARD,
+    UNTRUE,
     Telling,
     has_value,
     in_force,
     is_of_before,
     is_sure,
     marks_of,
+    next_said,
     of_place,
     of_spell,
+    stands,
     start_of,
     surer,
     told_by,
@@ -35,8 +38,6 @@ from recollect.records import Record, Source
 
 WAS_HEAD = "head"
 """In the note of an undo: that the spell was the current one."""
-UNTRUE = ("not_taken", "corrected", "rejected", "undone")
-"""The statuses of a spell that holds at no time."""
 
 T = TypeVar("T", Record, Record | None)
 Gone = Callable[[Telling], bool]
@@ -206,8 +207,9 @@ def _settled(spells: Sequence[Record | None], place: Record, now: int, was_head:
     left = {slot: spell for slot, spell in enumerate(spells) if spell is not None}
     if not left:
         return Place(None, (None,) * (len(spells) - 1))
-    standing = {slot: spell for slot, spell in left.items() if _stands(spell)}
-    left |= {slot: _bounded(spell, standing.values(), now) for slot, spell in standing.items()}
+    standing = {slot: spell for slot, spell in left.items() if stands(spell)}
+    following = dict(zip(standing, next_said([*standing.values()]), strict=True))
+    left |= {slot: _bounded(spell, standing.values(), following[slot], now) for slot, spell in standing.items()}
     last = len(spells) - 1
 
     def standing_first(slot: int) -> tuple[Any, ...]:
@@ -236,7 +238,7 @@ def turned(head: Record, past: Sequence[Record], now: int) -> Place:
     current = [
         slot
         for slot, spell in spells.items()
-        if held and has_value(spell, held[0].data["value"]) and _stands(spell) and _has_begun(spell, now)
+        if held and has_value(spell, held[0].data["value"]) and stands(spell) and _has_begun(spell, now)
     ]
     if not current or len(past) in current:
         return Place(head, tuple(past))
@@ -247,26 +249,21 @@ def _has_begun(spell: Record, now: int) -> bool:
     return start_of(spell) <= now
 
 
-def _stands(spell: Record) -> bool:
-    """Whether it was said to be true, is not known to be untrue, and is not set aside."""
-    return spell.data["status"] not in UNTRUE and spell.data["last_seen"] is not None and not is_aside(spell)
-
-
 def _rank(spell: Record) -> tuple[bool, int]:
     return is_sure(spell), spell.data["last_seen"] or 0
 
 
-def _bounded(spell: Record, standing: Iterable[Record], now: int) -> Record:
+def _bounded(spell: Record, standing: Collection[Record], following: Record | None, now: int) -> Record:
     """The spell until the end that was told, or until the beginning of another value that was said later."""
     told = [each for each in spell.data.get("ended", ()) if len(each) == 3]
     end = min((each[1] for each in told), default=None)
-    follows = [other for other in standing if other is not spell and _follows(other, spell)]
-    next_said = min(follows, key=lambda other: other.data["first_seen"], default=None)
     starts = [start_of(o) for o in standing if has_value(o, spell.data["value"]) and start_of(o) > start_of(spell)]
-    starts += [max(start_of(spell), start_of(next_said))] if next_said else []
+    starts += [max(start_of(spell), start_of(following))] if following else []
     starts += [start_of(other) for other in standing if is_of_before(spell, other)]
     bound = min((start for start in starts if end is None or start < end), default=None)
-    if spell.valid_to == (end if bound is None else bound):
+    ended = spell.data.get("ended", ())
+    # A spell that was restored may still have an end in its data that was found while it was undone.
+    if (ended[-1][1] if ended else None) == spell.valid_to == (end if bound is None else bound):
         return spell
     return _with_ends(spell, [*told, *([] if bound is None else [[now, bound]])])
 
@@ -276,12 +273,6 @@ def _with_ends(spell: Record, ended: Sequence[Sequence[Any]]) -> Record:
     if not ended:
         return _without_data(spell, "ended").with_(valid_to=None)
     return _with_data(spell, ended=list(ended)).with_(valid_to=ended[-1][1])
-
-
-def _follows(other: Record, spell: Record) -> bool:
-    """True for another value that was said later, and surely enough to replace this one."""
-    later = other.data["first_seen"] > spell.data["first_seen"] and not is_of_before(other, spell)
-    return later and is_sure(other) >= is_sure(spell) and not has_value(other, spell.data["value"])
 
 
 def _at_head(spell: Record, place: Record) -> Record:

@@ -537,6 +537,59 @@ async def test_a_prompt_does_not_contradict_a_users_correction_with_the_graph(me
     assert "lives in oslo" not in system.lower()
 
 
+async def test_a_job_that_begins_later_is_known_from_then_on(memory, clock):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    for text in ("I work at Acme.", "I'm starting at Siemens in two months."):
+        await chat.add_message("user", text, created_at=as_datetime(clock()))
+        clock.advance(days=1)
+        await memory.work()
+
+    async def told():
+        hits = await ann.search_memory("Where do I work?", layer=("fact", "relation"), limit=9)
+        return [fact.value for fact in await ann.facts.get("employer")], sorted(hit.content for hit in hits)
+
+    assert await told() == (["Acme"], ["employer: Acme", "user works at Acme"])
+    clock.advance(days=70)
+    await memory.work()
+    assert await told() == (["Siemens"], ["employer: Siemens", "user works at Siemens"])
+
+
+async def test_a_job_that_begins_later_is_not_told_as_the_present_one_when_no_other_is_known(memory, clock):
+    ann = memory.user("ann")
+    await ann.session("s").add_message(
+        "user", "I'm starting at Siemens in two months.", created_at=as_datetime(clock())
+    )
+    await memory.work()
+    assert (await ann.profile()).facts == ()
+    assert await ann.search_memory("Where do I work?", layer=("fact", "relation")) == []
+    assert "Works at" not in (await ann.get_context("Where do I work?")).system
+
+
+@pytest.mark.parametrize(
+    "left, sold", [(["Kia Sorento"], "I sold the Touran."), (["VW Touran", "Kia Sorento"], "I sold the Corsa.")]
+)
+async def test_a_car_is_sold_by_the_name_that_people_use_for_it(memory, clock, left, sold):
+    ann = memory.user("ann")
+    for text in ("I drive a VW Touran.", "I bought a Kia Sorento.", sold):
+        await ann.session("s").add_message("user", text, created_at=as_datetime(clock()))
+        clock.advance(days=1)
+        await memory.work()
+    assert [fact.value for fact in await ann.facts.get("vehicle")] == left
+    relations, _ = await ann.list_memories(layer="relation")
+    driven = [record.content for record in relations if record.valid_to is None]
+    assert driven == [f"user drives {car}" for car in left]
+
+
+async def test_a_car_told_to_the_graph_alone_is_in_the_context_of_a_question_about_it(memory):
+    ann = memory.user("ann")
+    await ann.add_fact("vehicle", "Skoda")
+    await ann.graph.relate("user", "drives", "Volvo")
+    await memory.work()
+    context = await ann.get_context("What about the Volvo?")
+    assert "drives Volvo" in f"{context.system} {context.messages}"
+
+
 async def test_a_future_value_does_not_hide_the_current_one(memory, clock):
     ann = memory.user("ann")
     await ann.add_fact("city", "Oslo")

@@ -51,6 +51,27 @@ async def test_a_near_match_is_offered_only_as_a_near_match():
     assert said.startswith("I don't remember that exactly. The closest I have: on Monday 2 November you said:")
 
 
+async def test_the_price_of_a_thing_is_found_where_the_thing_was_bought():
+    told = ("I bought a Skoda Octavia for 14,500 euro.", "Got a tattoo, it cost 150 quid.")
+    bought = "On Monday 2 November you said: “I bought a Skoda Octavia for 14,500 euro.”"
+    assert await _ask("How much did my car cost?", told=told) == bought
+    assert await _ask("What did I pay for my car?", told=told) == bought
+    assert "Skoda" not in await _ask("How much did my phone cost?", told=told)
+
+
+async def test_weight_height_and_team_are_told_from_the_profile():
+    told = ("My brother weighs 120 kg.", "I'm 96 kilos and 1.78 m.", "I support Werder Bremen.")
+    assert (await _ask("How much do I weigh?", told=told)).startswith("You weigh 96 kg.")
+    assert (await _ask("How tall am I?", told=told)).startswith("Your height is 178 cm.")
+    assert (await _ask("Which football team do I support?", told=told)).startswith("You support Werder Bremen.")
+
+
+async def test_a_question_about_others_or_about_sport_is_not_answered_with_the_job():
+    told = ("I work as a nurse at Velo Verde.",)
+    assert not (await _ask("What do I do for sport?", told=told)).startswith("You work")
+    assert not (await _ask("Who works for me?", told=told)).startswith("You work")
+
+
 async def test_of_several_pets_the_one_of_the_kind_asked_about_is_named():
     told = ("I have a dog called Admiral and a cat called Miso.",)
     assert (await _ask("What is my cat called?", told=told)).startswith("Your cat is Miso. On Monday")

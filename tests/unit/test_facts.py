@@ -71,6 +71,11 @@ class Place:
 # ── One claim after another ──────────────────────────────────────────────────────────────────────
 
 
+def held(place: Place) -> list[tuple[str, int | None, int | None]]:
+    """The values that were true at some time."""
+    return [(value, start, end) for value, start, end in place.intervals() if start != end]
+
+
 def test_another_value_ends_the_previous_one_and_keeps_it():
     place = Place(said("Rome", 10), said("Oslo", 20))
     assert place.current() == "Oslo"
@@ -165,6 +170,20 @@ def test_a_corrected_value_was_never_true_but_was_believed():
     assert place.history()[0][3] == "corrected"
     assert [each.data["value"] for each in in_force(place.spells, 15, 1_000)] == ["Oslo"]
     assert [each.data["value"] for each in in_force(place.spells, 15, 1_001)] == ["Bergen"]
+
+
+def test_what_was_said_before_a_correction_and_is_heard_after_it_was_never_true():
+    oslo, correction, later = said("Oslo", 1), said("Rome", 4, "corrects"), said("Paris", 5)
+    in_time = Place(oslo, said("Oslo", 3), correction, later)
+    late = Place(oslo, correction, later, said("Oslo", 3))
+    assert held(late) == held(in_time) == [("Rome", 1, 5), ("Paris", 5, None)]
+
+
+def test_a_time_before_the_current_value_is_past_in_whichever_order_it_is_heard():
+    rome, oslo = said("Rome", 6, valid_from=3), said("Oslo", 10, valid_from=1)
+    assert held(Place(rome, oslo)) == held(Place(oslo, rome)) == [("Oslo", 1, 3), ("Rome", 3, None)]
+    again = said("Rome", 20)
+    assert held(Place(rome, again, oslo)) == held(Place(rome, oslo, again)) == [("Oslo", 1, 3), ("Rome", 3, None)]
 
 
 def test_correcting_a_value_that_is_not_current_is_an_ordinary_claim():

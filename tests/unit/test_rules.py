@@ -59,6 +59,12 @@ def test_a_statement_is_also_found_in_a_longer_message() -> None:
         assert set(learned(before + utterance.text)) == set(learned(utterance.text)), utterance.text
 
 
+def test_a_correction_is_learned_in_a_sentence_and_not_as_a_bare_name() -> None:
+    said = "No, Karim is my brother in law not my cousin, people always mix it up"
+    lessons = [draft.value for draft in read(said, AT, answered="Your cousin Karim?") if draft.layer == "learning"]
+    assert lessons == ["Karim is my brother in law not my cousin, people always mix it up"]
+
+
 # ── Traps ────────────────────────────────────────────────────────────────────────────────────────
 
 STATEMENTS = [
@@ -418,6 +424,8 @@ OTHER_WORDS = {
     "diet": "don't dont can't gave",
     "goal": "saving becoming",
     "hobby": "collect paint run swim",
+    "weight": "kilo kg lb pound",
+    "height": "1. 1, 1m cm ft foot feet '",
     "verbosity": "short brief point",
     "emoji": "emoji",
     "reply_language": "spelling",
