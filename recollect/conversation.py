@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
@@ -22,6 +21,7 @@ from recollect.policies import fitting
 from recollect.policies.commands import gives_orders
 from recollect.policies.fencing import fenced, safe
 from recollect.policies.quarantine import ASIDE, heard, is_aside
+from recollect.policies.shells import readable
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.records import (
     BLANK,
@@ -56,12 +56,6 @@ IMPORTANCE_REACH = 4
 """The window by importance considers this many times its size of the newest messages."""
 UNFOLDED_WINDOWS = 2
 """Windows of messages that are read for a context even if they have not been folded into the summary yet."""
-KEEPERS = ("langchain", "openai_agents", "pydantic_ai")
-"""Names under which adapters keep shells: what only their framework can read, in the metadata or in the first part."""
-FRAMEWORKS = (*KEEPERS, "ai_sdk")
-"""The same, plus that of the TypeScript package, which stores shells over REST."""
-HOLE = "<text>"
-"""Replaces a text in a shell."""
 FOLD_PAGE = 500
 """Messages that are folded, or read for a window, in one go: more would hold up everything else."""
 
@@ -546,85 +540,10 @@ def copy_id(session: str, message_id: str) -> str:
 def spoken(record: Record) -> str:
     """Everything in a message that a model has to read: its text or its parts, its name and its tool calls."""
     data = record.data
-    said = str([_readable(part) for part in data["parts"]]) if "parts" in data else record.content
+    said = str([readable(part) for part in data["parts"]]) if "parts" in data else record.content
     if len(data) == 1:
         return said
     return said + "".join(str(data[key]) for key in ("name", "tool_calls", "tool_call_id") if data.get(key))
-
-
-def unfolded(message: Message) -> list[Message]:
-    """A message as chat models take it: several, if tools were called or answered among its parts.
-
-    For a model a call is a field of a message, and a result is a message of its own. What only a framework can read is
-    left out, and a message that is nothing else becomes none. The first message keeps the id; the others have none.
-
-    >>> call, result = {"type": "tool_call", "id": "c1"}, {"type": "tool_result", "tool_call_id": "c1", "content": "4"}
-    >>> found = unfolded(Message("assistant", [call, result, {"type": "text", "text": "Four"}]))
-    >>> [(each.role, each.content, each.tool_call_id) for each in found]
-    [('assistant', '', None), ('tool', '4', 'c1'), ('assistant', 'Four', None)]
-    """
-    if says_nothing(message):
-        return []
-    if isinstance(message.content, str):
-        return [message]
-    parts = [_readable(part) for part in message.content]
-    if message.tool_calls or not any(part["type"] in ("tool_call", "tool_result") for part in parts):
-        return [replace(message, content=parts)]
-    found: list[Message] = []
-    for is_result, run in groupby(parts, key=_is_result):
-        some = list(run)
-        found += [_result(message, part) for part in some] if is_result else [_speech(message, some)]
-    return [replace(found[0], id=message.id), *found[1:]]
-
-
-def says_nothing(message: Message) -> bool:
-    """Whether a message stands only for something that one framework alone can read: reasoning, a hosted tool, a mark.
-
-    A shell without a hole had no text to leave out, so the message holds a placeholder. A result that names no call,
-    as of a page that somebody read, says nothing to a model either: none accepts it.
-    """
-    if message.role == "tool":
-        return not message.tool_call_id
-    if message.role == "user" or message.tool_calls:
-        return False
-    first = message.content[0] if isinstance(message.content, list) and message.content else {}
-    shells = [kept for name in KEEPERS if isinstance(kept := message.metadata.get(name, first.get(name)), str)]
-    return bool(shells) and all(HOLE not in kept for kept in shells)
-
-
-def _readable(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part without what only a framework can read."""
-    return {name: value for name, value in part.items() if name not in FRAMEWORKS}
-
-
-def _is_result(part: Mapping[str, Any]) -> bool:
-    return part["type"] == "tool_result" and bool(part.get("tool_call_id"))
-
-
-def _result(message: Message, part: Mapping[str, Any]) -> Message:
-    """The result of a tool, which names its call."""
-    text = _result_text(part)
-    return replace(message, role="tool", content=text, id="", name=None, tool_call_id=part["tool_call_id"])
-
-
-def _speech(message: Message, parts: Sequence[dict[str, Any]]) -> Message:
-    """What was said and called before the next result. A result that names no call is only text."""
-    calls = [{**part, "type": "function"} for part in parts if part["type"] == "tool_call"]
-    said = [
-        {"type": "text", "text": _result_text(part)} if part["type"] == "tool_result" else part
-        for part in parts
-        if part["type"] != "tool_call"
-    ]
-    content = said[0]["text"] if len(said) == 1 and said[0]["type"] == "text" else said or ""
-    return replace(message, content=content, id="", tool_calls=calls or None)
-
-
-def _result_text(part: Mapping[str, Any]) -> str:
-    content = part.get("content")
-    if isinstance(content, str):
-        return content
-    items = content if isinstance(content, list) else []
-    return "\n".join(item["text"] for item in items if isinstance(item, dict) and isinstance(item.get("text"), str))
 
 
 def fold_job(scope: Scope, now: int) -> Job:

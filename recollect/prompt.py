@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.conversation import Message, spoken, unfolded
+from recollect.conversation import Message, spoken
 from recollect.layers import LASTING, SECTIONS
 from recollect.policies import fitting
 from recollect.policies.fencing import fenced
@@ -19,6 +19,7 @@ from recollect.policies.fitting import Item
 from recollect.policies.notes import common_month
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.records import Record
+from recollect.unfolding import unfolded
 
 HEADINGS = {
     "instructions": "Standing instructions of the user",

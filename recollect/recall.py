@@ -63,6 +63,8 @@ FIRST_HITS, NAMES_MAX = 3, 4
 """How many of the first hits are searched for names to look up in turn, and how many of these names."""
 SECOND_LESS = 0.04
 """Taken off the score of what only the names in the first hits lead to: what the question itself finds comes first."""
+OF_A_TIME = ("fact", "preference", "relation")
+"""Layers that state what is true now: a job that begins in May is not stated before; the message is found as ever."""
 QUERY_CHARACTERS = 2_000
 """How much of a question is searched for: a pasted document is not a better question."""
 
@@ -580,10 +582,6 @@ def _best(scores: Scores, alive: NDArray[np.bool_], all_alive: bool) -> float:
     return float(scores.max() if all_alive else np.max(scores, where=alive, initial=0.0))
 
 
-_OF_A_TIME = ("fact", "preference", "relation")
-"""Layers that state what is true now: a job that begins in May is not stated before; the message is found as ever."""
-
-
 def _select(
     scored: Sequence[_Scored], question: Question, test: Condition | None, limit: int, now: int
 ) -> list[Chosen]:
@@ -604,7 +602,7 @@ def _select(
         content = record.content
         if content in chosen or (record.layer == "conversation" and _is_same_question(content, question)):
             continue
-        if record.layer in _OF_A_TIME and record.valid_from is not None and record.valid_from > now:
+        if record.layer in OF_A_TIME and record.valid_from is not None and record.valid_from > now:
             continue
         if test is None or test.holds(record):
             chosen[content] = Chosen(score, record, place, row)

@@ -49,10 +49,12 @@ from recollect.adapters.verbatim import (
     shell_of,
 )
 from recollect.context import Context
-from recollect.conversation import HOLE, Message, says_nothing, unfolded
+from recollect.conversation import Message
 from recollect.errors import ValidationError
+from recollect.policies.shells import HOLE
 from recollect.records import Hit, derived_id, iso
 from recollect.session import Session
+from recollect.unfolding import says_nothing, unfolded
 from recollect.user import User
 
 # ── messages ─────────────────────────────────────────────────────────────────────────────────────

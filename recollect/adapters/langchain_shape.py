@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from recollect.adapters.verbatim import HOLE, Call, arguments, hollowed, may_be_id
+from recollect.adapters.verbatim import Call, arguments, hollowed, may_be_id
+from recollect.policies.shells import HOLE
 
 NAME = "langchain"
 ROLES = {"human": "user", "system": "system", "tool": "tool", "function": "tool"}

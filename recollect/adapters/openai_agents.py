@@ -29,8 +29,10 @@ from recollect.adapters.verbatim import (
     shells_of,
     texts_of,
 )
-from recollect.conversation import HOLE, Message, unfolded
+from recollect.conversation import Message
 from recollect.errors import NotFound
+from recollect.policies.shells import HOLE
+from recollect.unfolding import unfolded
 from recollect.user import User
 
 _POPPING: WeakValueDictionary[tuple[Any, ...], asyncio.Lock] = WeakValueDictionary()

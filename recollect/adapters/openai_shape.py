@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from recollect.adapters.verbatim import HOLE, Call, arguments, hollowed, may_be_id
+from recollect.adapters.verbatim import Call, arguments, hollowed, may_be_id
+from recollect.policies.shells import HOLE
 
 NAME = "openai_agents"
 ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}

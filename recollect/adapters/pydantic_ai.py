@@ -50,10 +50,12 @@ from recollect.adapters.verbatim import (
     shells_of,
     texts_of,
 )
-from recollect.conversation import HOLE, Message, says_nothing
+from recollect.conversation import Message
 from recollect.errors import Conflict
+from recollect.policies.shells import HOLE
 from recollect.records import Record, derived_id
 from recollect.session import Session
+from recollect.unfolding import says_nothing
 from recollect.user import User
 
 NAME, ENTRY = "pydantic_ai", "pydantic_ai_entry"

@@ -11,14 +11,14 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from recollect import conversation, long_term
-from recollect.conversation import FRAMEWORKS, Message, draft
+from recollect import long_term
+from recollect.conversation import Message, draft
 from recollect.errors import TooLarge, ValidationError
+from recollect.policies.shells import FRAMEWORKS, HOLE
 from recollect.records import Record, in_portions
 from recollect.session import Session
 from recollect.user import User
 
-HOLE = conversation.HOLE
 SHELL_BYTES = 15_000
 """A shell up to this size fits into metadata, escaped and with a few other labels."""
 PAGE, BATCH = 1_000, 90

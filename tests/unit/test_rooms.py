@@ -54,6 +54,7 @@ FLOW = {
     "quarantine",
     "views",
     "trust",
+    "unfolding",
     "unlearning",
 }
 FRONT = {"memory", "org", "session", "user"}
@@ -70,6 +71,7 @@ SEES: dict[str, set[str]] = {
     "settings": {"errors"},
     "setting_changes": set(),
     "policies": {"records", "layers", "policies"},
+    "policies.shells": set(),
     "providers": {"errors", "records"},
     "wire": {"errors"},
     "models": {"errors", "records", "settings", "validate", "wire", ""},
@@ -94,8 +96,8 @@ SEES: dict[str, set[str]] = {
     "interfaces.agent": BELOW_FLOW | FLOW | FRONT | {"interfaces.phrases", "interfaces.small_talk"},
     "server": BELOW_FLOW | FLOW | FRONT | {"stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},
     "interfaces": BELOW_FLOW | FLOW | FRONT | {"interfaces", "importers", "stores", "embedders", "server", ""},
-    "adapters": NOUNS | FRONT | {"sync", "conversation", "long_term", "context"},
-    **dict.fromkeys(SHAPES, NOUNS | {"adapters"}),
+    "adapters": NOUNS | FRONT | {"sync", "conversation", "long_term", "context", "policies.shells", "unfolding"},
+    **dict.fromkeys(SHAPES, NOUNS | {"adapters", "policies.shells"}),
     "importers": NOUNS | FRONT | {"validate", "conversation", "importers"} | SHAPES,
     "testing": BELOW_FLOW | FLOW | FRONT | {"stores", "testing"},
     "testing.import_kills": BELOW_FLOW | FLOW | FRONT | {"stores", "importers", "testing"},
