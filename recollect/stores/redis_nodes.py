@@ -294,7 +294,7 @@ class Nodes:
         self._maps_read += 1
 
     def _let_go(self) -> None:
-        """Forget the servers that hold nothing and that the URL does not name: their addresses may be others' by now."""
+        """Forget servers that hold nothing and that the URL does not name: others may have their addresses by now."""
         used = {shard.node.address for shard in self._shards}.union(self.url.addresses)
         for address in self._known.keys() - used:
             leaving = asyncio.create_task(self._known.pop(address).close())
