@@ -61,6 +61,8 @@ class Connection(AsyncConnection[tuple[Any, ...]]):
 
     silence_s: float | None = None
     """None: as long as it takes."""
+    run: str = ""
+    """Which run of which server it leads to."""
 
     async def wait(self, *given: Any, **named: Any) -> Any:
         if self.silence_s is None:
@@ -190,6 +192,7 @@ class Link:
             **{name: value for name, value in _NETWORK.items() if name not in given},
         }
         self._settings = _settings(address, busy_timeout_s)
+        self._runs: dict[str, int] = {}
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -232,7 +235,12 @@ class Link:
         db.silence_s = self.address.statement_s + SILENCE_S
         each = ", ".join(["set_config(%s, %s, false)"] * len(self._settings))
         values = [part for setting in self._settings.items() for part in setting]
-        await db.execute(f"select {each}".encode(), values)
+        cursor = await db.execute(f"select pg_postmaster_start_time()::text, {each}".encode(), values)
+        ((db.run, *_),) = await cursor.fetchall()
+
+    def turn_of(self, db: Connection) -> int:
+        """The number of the server's run that a connection leads to, among those that this process has met."""
+        return self._runs.setdefault(db.run, len(self._runs))
 
     async def _check_pooler(self, db: Connection) -> None:
         """Refuse a pooler that gives each transaction another session: ours would lose their settings.

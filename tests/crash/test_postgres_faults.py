@@ -15,7 +15,19 @@ from recollect.filters import Filter
 from recollect.records import Changes, Partition
 from recollect.stores import open_store
 from recollect.stores.contract import Store
-from recollect.testing.conformance.stage import ANN, LEASE_S, NOW, ids_of, listed, message, one, opened, put, work
+from recollect.testing.conformance.stage import (
+    ANN,
+    LEASE_S,
+    NOW,
+    Reader,
+    ids_of,
+    listed,
+    message,
+    one,
+    opened,
+    put,
+    work,
+)
 from recollect.testing.proxy import Proxy
 from recollect.testing.servers.pgbouncer import pooler
 from recollect.testing.servers.postgres import PostgresServer
@@ -331,3 +343,28 @@ async def test_a_server_that_turns_read_only_can_be_read_and_says_so(server, url
     async with opened(url) as store:
         assert await put(store, message("b")) == 2
         assert len(await store.claim(NOW, LEASE_S, 10)) == 1
+
+
+# ── backups ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_reader_starts_over_when_the_server_was_restored_from_a_backup():
+    server = PostgresServer()
+    try:
+        async with opened(server.url()) as store:
+            await put(store, message("kept"))
+            await asyncio.to_thread(server.back_up)
+            for number in range(3):
+                await _soon(lambda number=number: put(store, message(f"lost {number}")))
+            reader = Reader()
+            await reader.catch_up(store)
+            assert len(reader.held) == 4
+            await asyncio.to_thread(server.restore)
+            async with opened(server.url()) as other:
+                for number in range(3):
+                    await put(other, message(f"new {number}"))
+            await reader.catch_up(store)
+            assert sorted(reader.held) == ["kept", "new 0", "new 1", "new 2"], "though their revisions are not new"
+            assert reader.resets == 2
+    finally:
+        server.remove()
