@@ -12,11 +12,11 @@ import asyncio
 import re
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode
 
 import psycopg
 from psycopg import AsyncConnection
@@ -103,15 +103,16 @@ class Address:
 def read_address(url: str) -> Address:
     """Parse a URL. Parameters that are not ours, such as `sslmode` or `application_name`, are left for the driver."""
     try:
-        parts = urlsplit(url)
-        given = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+        # Divided as the driver does it: to others an empty host, or a '#' in a password, means something else.
+        place, _, query = url.partition("?")
+        given = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
         schema = given.pop("schema", "recollect")
         pool_min, pool_max = int(given.pop("pool_min", 1)), int(given.pop("pool_max", POOL_MAX))
         statement_s = float(given.pop("statement_timeout_s", STATEMENT_S))
         pgvector, compact = given.pop("pgvector", "on"), given.pop("compact", "plain")
         migrate = given.pop("migrate", "yes")
-        conninfo = parts._replace(query=urlencode(given, quote_via=quote)).geturl()
-        psycopg.conninfo.conninfo_to_dict(conninfo)
+        conninfo = f"{place}?{urlencode(given, quote_via=quote)}" if given else place
+        understood = psycopg.conninfo.conninfo_to_dict(conninfo)
     except (ValueError, psycopg.Error):
         raise ValidationError(
             "write postgresql://user@host/database?schema=name; see docs/how-to/postgres.md", field="url"
@@ -122,12 +123,21 @@ def read_address(url: str) -> Address:
         raise ValidationError("pool_min, pool_max or statement_timeout_s is out of range", field="url")
     if pgvector not in ("on", "off") or compact not in ("plain", "full") or migrate not in ("yes", "no"):
         raise ValidationError("pgvector is on or off, compact is plain or full, migrate is yes or no", field="url")
-    at = parts.netloc.rpartition("@")[2]
-    user = unquote(parts.username or "")
-    shown = f"postgresql://{f'{user}@' if user else ''}{at}{parts.path}?schema={schema}"
+    shown = _shown(understood, schema)
     return Address(
         conninfo, shown, schema, pool_min, pool_max, statement_s, pgvector == "on", compact == "full", migrate == "yes"
     )  # fmt: skip
+
+
+def _shown(understood: Mapping[str, Any], schema: str) -> str:
+    """A URL for people, made of what may be seen."""
+    user, name = understood.get("user"), understood.get("dbname") or ""
+    hosts = str(understood.get("host") or "").split(",")
+    ports = str(understood.get("port") or "").split(",")
+    ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
+    bracketed = [f"[{host}]" if ":" in host else host for host in hosts]
+    at = ",".join(f"{host}:{port}" if port else host for host, port in zip(bracketed, ports, strict=True))
+    return f"postgresql://{f'{user}@' if user else ''}{at}/{name}?schema={schema}"
 
 
 def translated(error: psycopg.Error) -> RecollectError:
