@@ -103,6 +103,12 @@ class Upkeep:
             times += await self._next_pruning(partition, now)
         return min(times, default=None)
 
+    async def clear(self, veil: Partition) -> int | None:
+        """Remove the keys remembered of an erased partition, and of jobs about such. Return when to come back."""
+        await self._purge(ERASURES)
+        _, next_at = await self._purge(veil)
+        return None if next_at is None else max(next_at + DAY_MS, self._ledger.clock()) + HOUR_MS
+
     async def _next_pruning(self, partition: Partition, now: int) -> list[int]:
         """When something will be old enough to prune; what is old enough but kept is examined again periodically."""
         index = await self._indexes.current(partition)

@@ -388,6 +388,9 @@ class Worker:
 
     async def _upkeep(self, job: Job) -> Changes:
         """Purge, consolidate and prune, and come back when there may be something to do."""
+        if job.refs:  # of a user who was erased
+            due_at = await self._tending.clear(Partition(*job.refs))
+            return Changes(job.partition, enqueue=() if due_at is None else (replace(job, due_at=due_at, attempt=0),))
         due_at = await self._tending.tend(job.partition)
         await self._take_up_again(job.partition)
         return Changes(job.partition, enqueue=() if due_at is None else (upkeep_job(job.partition, due_at),))
