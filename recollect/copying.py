@@ -18,7 +18,7 @@ from recollect.episodes import covered, episode_job
 from recollect.errors import Conflict
 from recollect.filters import Filter
 from recollect.layers import LAYERS
-from recollect.ledger import Ledger, portions
+from recollect.ledger import ERASURES, Ledger, portions
 from recollect.privacy import in_a_new_place
 from recollect.profile import turn_jobs
 from recollect.records import (
@@ -119,7 +119,8 @@ class Copying:
     async def run(self) -> AsyncIterator[Copied]:
         """Copy everything, or only the chosen layers."""
         async for partition in named_partitions(self._source):
-            yield await self._partition(partition)
+            if partition != ERASURES:  # it has jobs alone, and jobs stay behind
+                yield await self._partition(partition)
 
     async def _partition(self, partition: Partition) -> Copied:
         now = self._clock()  # one moment for both sides, so that what expires meanwhile counts the same on both

@@ -22,6 +22,7 @@ from recollect.layers import Layer
 from recollect.policies.masking import masked_value
 from recollect.records import (
     DAY_MS,
+    HOUR_MS,
     MINUTE_MS,
     Changes,
     Clock,
@@ -48,10 +49,10 @@ CHANGED_RECORDS = 45
 """Records changed per commit, leaving room for the jobs that each may bring."""
 
 ERASURES = Partition("{index}", "")
-"""Where the users whom an index must remove are recorded: not in their own partition, which would be named again."""
+"""Where work about erased users is recorded: not in their own partition, which would be named again."""
 
 CLEARING = "unindex"
-"""The kind of these jobs."""
+"""The kind of jobs that remove such a user from an index."""
 
 Decide = Callable[[Record | None, int], Changes | None]
 """Maps the record under an id, and the current time, to what should change; None leaves it as it is."""
@@ -207,6 +208,11 @@ class Ledger:
         veil = veil_of(erased)
         jobs = self.index_jobs(ERASURES, later=later)
         return tuple(replace(job, id=f"{job.id}:{veil.user}", kind=CLEARING, refs=tuple(veil)) for job in jobs)
+
+    def purging_job(self, erased: Partition) -> Job:
+        """The upkeep of an erased partition, for when the keys that it remembers have served."""
+        veil = veil_of(erased)
+        return Job(f"upkeep:{veil.user}", ERASURES, "upkeep", tuple(veil), self.clock() + DAY_MS + HOUR_MS)
 
     async def wait_for_work(self, timeout_s: float) -> None:
         """Wait until there may be work, from this process or, where the store can tell, from another one."""

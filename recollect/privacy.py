@@ -319,7 +319,12 @@ class Privacy:
         await forget_whole(self._ledger.store, self._partition, self._ledger.clock())
         self._indexes.drop(self._partition)
         await self._plan_clearing(at_once=True)
+        await self._plan_purging()
         return +counts, beside
+
+    async def _plan_purging(self) -> None:
+        """Have upkeep remove the hashes of remembered keys when they have served: no job of the user's is left to."""
+        await self._ledger.commit(Changes(ERASURES, enqueue=(self._ledger.purging_job(self._partition),)))
 
     async def _plan_clearing(self, *, at_once: bool = False) -> None:
         """Have an index beside the store drop the partition: in any case also a little later.

@@ -84,7 +84,9 @@ class Upkeep:
         after: Partition | None = None
         while partitions := await self._ledger.store.partitions(after):
             for partition in partitions:
-                yield await self._maintain_one(partition, dry_run)
+                done = await self._maintain_one(partition, dry_run)
+                if partition != ERASURES:  # it has jobs and their keys, which are nobody's
+                    yield done
             after = partitions[-1]
 
     async def tend(self, partition: Partition) -> int | None:
@@ -102,6 +104,12 @@ class Upkeep:
             await self._retire(partition, await self._to_retire(partition), now)
             times += await self._next_pruning(partition, now)
         return min(times, default=None)
+
+    async def clear(self, veil: Partition) -> int | None:
+        """Remove the keys remembered of an erased partition, and of jobs about such. Return when to come back."""
+        await self._purge(ERASURES)
+        _, next_at = await self._purge(veil)
+        return None if next_at is None else max(next_at + DAY_MS, self._ledger.clock()) + HOUR_MS
 
     async def _next_pruning(self, partition: Partition, now: int) -> list[int]:
         """When something will be old enough to prune; what is old enough but kept is examined again periodically."""

@@ -41,6 +41,9 @@ CONFLICT_TRIES = 3
 PATIENCE = 4
 """Factor on the usual attempts for a job that lost to other writers, or that only workers of another version know:
 neither is its own fault."""
+OUTAGE = 500
+"""The same for a job that a store could not serve, which is away, full or overloaded: with the usual pauses this is
+most of a day, and a store that comes back sooner needs nobody to retry its work by hand."""
 TOGETHER_RECORDS = 30
 """Records that several jobs of one partition may enrich in one commit: each may add an older one and end a job."""
 
@@ -311,7 +314,7 @@ class Worker:
         now = self._ledger.clock()
         changes = Changes(job.partition, finish=(job,))
         usual = self._settings.job_attempts_max
-        attempts_max = usual * PATIENCE if isinstance(error, Conflict | UnknownKind) else usual
+        attempts_max = usual * _patience_with(error)
         if job.attempt < attempts_max:
             wait_s = max(self._settings.retry_s * 2 ** (min(job.attempt, usual) - 1), getattr(error, "after_s", 0.0))
             changes = changes.and_(enqueue=(replace(job, due_at=now + int(wait_s * SECOND_MS)),))
@@ -385,6 +388,9 @@ class Worker:
 
     async def _upkeep(self, job: Job) -> Changes:
         """Purge, consolidate and prune, and come back when there may be something to do."""
+        if job.refs:  # of a user who was erased
+            due_at = await self._tending.clear(Partition(*job.refs))
+            return Changes(job.partition, enqueue=() if due_at is None else (replace(job, due_at=due_at, attempt=0),))
         due_at = await self._tending.tend(job.partition)
         await self._take_up_again(job.partition)
         return Changes(job.partition, enqueue=() if due_at is None else (upkeep_job(job.partition, due_at),))
@@ -401,6 +407,13 @@ class Worker:
 def reason_of(error: BaseException) -> str:
     """Why something failed, without any content: our own error messages contain none, others may."""
     return f"{type(error).__name__}: {error}" if isinstance(error, RecollectError) else type(error).__name__
+
+
+def _patience_with(error: Exception) -> int:
+    """How many times the usual attempts a job may have, by why it failed."""
+    if isinstance(error, Conflict | UnknownKind):
+        return PATIENCE
+    return OUTAGE if isinstance(error, Unavailable) and error.field == "store" else 1
 
 
 def _groups(jobs: Sequence[Job]) -> Iterator[list[Job]]:

@@ -80,6 +80,11 @@ class OtherVersion(Unavailable):
         super().__init__(f"{what} {found}, this Recollect knows {known}: {told}; nothing was touched", field="store")
 
 
+TURN = 1 << 53
+"""A mark's `floor_seen` has, in units of this, which run of the server it is of: one that was restarted or replaced may
+have lost the last of what a reader saw, and have given the same revisions to something else since."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """How far a reader of `changes` has got. Opaque to the reader."""

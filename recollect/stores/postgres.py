@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from psycopg.errors import ReadOnlySqlTransaction
@@ -26,6 +27,7 @@ from recollect.stores.contract import (
     OWN,
     SCAN_MAX_ROWS,
     SHARED,
+    TURN,
     VECTOR_SEARCH,
     VEIL,
     Candidate,
@@ -212,16 +214,26 @@ class PostgresStore:
         check_limit(limit, CHANGES_MIN)
         types = ("text", "text", "text", "bigint", "bigint", "bigint", "integer")
         sql = call(f"head_epoch, head_revision, head_floor, {self._changed}", "changes_since", types)
-        seen = (mark.epoch, mark.revision, mark.floor_seen) if mark else (None, None, None)
-        (epoch, revision, floor, *_), *rows = await self._rows(sql, (*named(partition), *seen, limit + 1))
+        turn_seen, floor_seen = divmod(mark.floor_seen, TURN) if mark else (0, 0)
+        seen = (mark.epoch, mark.revision, floor_seen) if mark else (None, None, None)
+        values = (*named(partition), *seen, limit + 1)
+
+        async def work(db: Connection) -> tuple[int, Rows]:
+            return self._link.turn_of(db), await (await db.execute(sql, values, binary=True)).fetchall()
+
+        turn, ((epoch, revision, floor, *_), *rows) = await self._link.run(work)
         head = Head(epoch, revision, floor)
+        if mark is not None:
+            if turn != turn_seen or revision < mark.revision:
+                return await self.changes(partition, None, limit)  # restored, or replaced: see `TURN`
+            mark = replace(mark, floor_seen=floor_seen)
         reset, _, floor_seen = reads_from(head, mark)
         cut = whole_revisions([row[-2] for row in rows], limit)
         more = cut < len(rows)
         end = rows[cut - 1][-2] if more else head.revision
         put = tuple(_records(partition, [row[3:] for row in rows[:cut] if not row[-1]]))
         dropped = tuple(row[3] for row in rows[:cut] if row[-1])
-        return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
+        return Delta(Mark(head.epoch, end, floor_seen + turn * TURN), put, dropped, reset, more)
 
     async def search(
         self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int

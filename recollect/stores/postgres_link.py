@@ -1,20 +1,22 @@
 """How a PostgreSQL server is reached: its URL, the connection pool, what is retried, and wake-ups.
 
 Transient failures (a deadlock, a serialization failure, a lost connection) are retried for a few
-seconds, a lost connection only where a second try cannot do anything twice. Everything else is raised
-as one of our errors. The driver's own messages are never passed on: they may contain content.
+seconds, a lost connection only where a second try cannot do anything twice. A server that is silent for
+longer than any statement may take is hung up on: it counts as lost. Everything else is raised as one of
+our errors. The driver's own messages are never passed on: they may contain content.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode
 
 import psycopg
 from psycopg import AsyncConnection
@@ -25,8 +27,6 @@ from recollect.errors import Busy, RecollectError, Unavailable, ValidationError
 from recollect.stores.postgres_values import Arrays, Context
 
 T = TypeVar("T")
-Connection = AsyncConnection[Any]
-Work = Callable[[Connection], Awaitable[T]]
 
 CONNECT_S = 5.0
 """How long a caller waits for a connection: one from the pool, or a new one."""
@@ -41,8 +41,48 @@ CANCEL_AGAIN_S = 0.1
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}\Z")
 POOL_MAX = 10
 STATEMENT_S = 30.0
+SILENCE_S = 5.0
+"""How much longer than a statement may take the server may be silent: it ends such a statement itself, if it can."""
+_NETWORK = {
+    "connect_timeout": int(CONNECT_S),
+    # A peer that is gone without a word is noticed within these times, not after the system's two hours.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""Parameters of the driver that the URL may change."""
 _ROLLED_BACK = frozenset({"40001", "40P01"})
 _LOST = frozenset({"57P01", "57P02", "57P03", "57P05", "53300"})
+
+
+class Connection(AsyncConnection[tuple[Any, ...]]):
+    """A connection that waits for an answer for `silence_s` at most, then hangs up, as if the server had."""
+
+    silence_s: float | None = None
+    """None: as long as it takes."""
+    run: str = ""
+    """Which run of which server it leads to."""
+
+    async def wait(self, *given: Any, **named: Any) -> Any:
+        if self.silence_s is None:
+            return await super().wait(*given, **named)
+        alarm = asyncio.get_running_loop().call_later(self.silence_s, self._hang_up)
+        try:
+            return await super().wait(*given, **named)
+        finally:
+            alarm.cancel()
+
+    def _hang_up(self) -> None:
+        """End the conversation below the driver, which then finds it ended. Cancelling would ask the silent server."""
+        with (
+            suppress(OSError, psycopg.OperationalError),
+            socket.fromfd(self.fileno(), socket.AF_INET, socket.SOCK_STREAM) as line,
+        ):
+            line.shutdown(socket.SHUT_RDWR)
+
+
+Work = Callable[[Connection], Awaitable[T]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +103,16 @@ class Address:
 def read_address(url: str) -> Address:
     """Parse a URL. Parameters that are not ours, such as `sslmode` or `application_name`, are left for the driver."""
     try:
-        parts = urlsplit(url)
-        given = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+        # Divided as the driver does it: to others an empty host, or a '#' in a password, means something else.
+        place, _, query = url.partition("?")
+        given = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
         schema = given.pop("schema", "recollect")
         pool_min, pool_max = int(given.pop("pool_min", 1)), int(given.pop("pool_max", POOL_MAX))
         statement_s = float(given.pop("statement_timeout_s", STATEMENT_S))
         pgvector, compact = given.pop("pgvector", "on"), given.pop("compact", "plain")
         migrate = given.pop("migrate", "yes")
-        conninfo = parts._replace(query=urlencode(given, quote_via=quote)).geturl()
-        psycopg.conninfo.conninfo_to_dict(conninfo)
+        conninfo = f"{place}?{urlencode(given, quote_via=quote)}" if given else place
+        understood = psycopg.conninfo.conninfo_to_dict(conninfo)
     except (ValueError, psycopg.Error):
         raise ValidationError(
             "write postgresql://user@host/database?schema=name; see docs/how-to/postgres.md", field="url"
@@ -82,12 +123,21 @@ def read_address(url: str) -> Address:
         raise ValidationError("pool_min, pool_max or statement_timeout_s is out of range", field="url")
     if pgvector not in ("on", "off") or compact not in ("plain", "full") or migrate not in ("yes", "no"):
         raise ValidationError("pgvector is on or off, compact is plain or full, migrate is yes or no", field="url")
-    at = parts.netloc.rpartition("@")[2]
-    user = unquote(parts.username or "")
-    shown = f"postgresql://{f'{user}@' if user else ''}{at}{parts.path}?schema={schema}"
+    shown = _shown(understood, schema)
     return Address(
         conninfo, shown, schema, pool_min, pool_max, statement_s, pgvector == "on", compact == "full", migrate == "yes"
     )  # fmt: skip
+
+
+def _shown(understood: Mapping[str, Any], schema: str) -> str:
+    """A URL for people, made of what may be seen."""
+    user, name = understood.get("user"), understood.get("dbname") or ""
+    hosts = str(understood.get("host") or "").split(",")
+    ports = str(understood.get("port") or "").split(",")
+    ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
+    bracketed = [f"[{host}]" if ":" in host else host for host in hosts]
+    at = ",".join(f"{host}:{port}" if port else host for host, port in zip(bracketed, ports, strict=True))
+    return f"postgresql://{f'{user}@' if user else ''}{at}/{name}?schema={schema}"
 
 
 def translated(error: psycopg.Error) -> RecollectError:
@@ -144,13 +194,15 @@ class Link:
         self.address = address
         adapters = AdaptersMap(psycopg.adapters)
         self.arrays = Arrays(adapters)
+        given = psycopg.conninfo.conninfo_to_dict(address.conninfo)
         self._connect: dict[str, Any] = {
             "autocommit": True,
             "client_encoding": "utf8",
-            "connect_timeout": int(CONNECT_S),
             "context": Context(adapters),
-            "options": _options(address, busy_timeout_s),
+            **{name: value for name, value in _NETWORK.items() if name not in given},
         }
+        self._settings = _settings(address, busy_timeout_s)
+        self._runs: dict[str, int] = {}
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -162,7 +214,10 @@ class Link:
     async def first(self, work: Work[T]) -> T:
         """Run work on a connection of its own, before there is a pool."""
         try:
-            async with await AsyncConnection.connect(self.address.conninfo, **self._connect) as db:
+            async with await Connection.connect(self.address.conninfo, **self._connect) as db:
+                await self._set_up(db)
+                await self._check_pooler(db)
+                db.silence_s = None  # a migration takes as long as it takes
                 return await work(db)
         except psycopg.Error as error:
             if is_lost(error):
@@ -173,7 +228,9 @@ class Link:
         """Start the pool."""
         self._pool = AsyncConnectionPool(
             self.address.conninfo,
+            connection_class=Connection,
             kwargs=self._connect,
+            configure=self._set_up,
             min_size=self.address.pool_min,
             max_size=self.address.pool_max,
             timeout=CONNECT_S,
@@ -182,6 +239,31 @@ class Link:
             open=False,
         )
         await self._pool.open()
+
+    async def _set_up(self, db: Connection) -> None:
+        """Apply our settings to a new connection. Poolers refuse or ignore settings that come with the connection."""
+        db.silence_s = self.address.statement_s + SILENCE_S
+        each = ", ".join(["set_config(%s, %s, false)"] * len(self._settings))
+        values = [part for setting in self._settings.items() for part in setting]
+        cursor = await db.execute(f"select pg_postmaster_start_time()::text, {each}".encode(), values)
+        ((db.run, *_),) = await cursor.fetchall()
+
+    def turn_of(self, db: Connection) -> int:
+        """The number of the server's run that a connection leads to, among those that this process has met."""
+        return self._runs.setdefault(db.run, len(self._runs))
+
+    async def _check_pooler(self, db: Connection) -> None:
+        """Refuse a pooler that gives each transaction another session: ours would lose their settings.
+
+        The pooler is recognised by its answer to who serves us, its mode by two connections that share a session.
+        """
+        if await _served_by(db) == db.info.backend_pid:
+            return
+        async with await Connection.connect(self.address.conninfo, **self._connect) as other:
+            sessions = [await _served_by(each) for each in (db, other, db, other)]
+        if sessions[:2] != sessions[2:] or sessions[0] == sessions[1]:
+            told = "a pooler in transaction mode stands before this server; use its session mode, or connect directly"
+            raise ValidationError(told, field="url")
 
     # ── work ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -294,6 +376,7 @@ class Link:
     async def _listen(self) -> None:
         async def listen(db: Connection) -> None:
             try:
+                db.silence_s = None
                 await db.execute(f"listen {self._channel}".encode())
                 async for _ in db.notifies():
                     self._wakes.set()
@@ -311,15 +394,19 @@ async def _ended(task: asyncio.Task[None]) -> None:
         await task
 
 
-def _options(address: Address, busy_timeout_s: float) -> str:
+async def _served_by(db: Connection) -> int:
+    """The process of the server that serves a connection right now."""
+    ((pid,),) = await (await db.execute(b"select pg_backend_pid()")).fetchall()
+    return int(pid)
+
+
+def _settings(address: Address, busy_timeout_s: float) -> dict[str, str]:
     """Settings of every connection. Compiled plans and isolation above the default would only add cost."""
-    settings = {
-        "search_path": f"{address.schema},public",
+    return {
+        "search_path": f"{address.schema}, public",
         "statement_timeout": f"{int(address.statement_s * 1000)}",
         "lock_timeout": f"{max(1, int(busy_timeout_s * 1000))}",
         "idle_in_transaction_session_timeout": f"{int(address.statement_s * 1000)}",
-        "default_transaction_isolation": r"read\ committed",
+        "default_transaction_isolation": "read committed",
         "jit": "off",
     }
-    given = psycopg.conninfo.conninfo_to_dict(address.conninfo).get("options") or ""
-    return " ".join([*([str(given)] if given else []), *(f"-c {name}={value}" for name, value in settings.items())])

@@ -169,10 +169,13 @@ async def _find(db: Connection, sql: str, values: dict[str, Any]) -> list[tuple[
 @asynccontextmanager
 async def unhurried(db: Connection) -> AsyncIterator[None]:
     """Lift a connection's time limit on statements, for upkeep that takes as long as it takes."""
+    ((usual,),) = await (await db.execute("select current_setting('statement_timeout')")).fetchall()
     await db.execute("set statement_timeout = 0")
+    silence_s, db.silence_s = db.silence_s, None
     try:
         yield
     finally:
+        db.silence_s = silence_s
         if not db.closed:
-            await db.execute("reset statement_timeout")
+            await db.execute("select set_config('statement_timeout', %s, false)", (usual,))
             await db.execute("reset maintenance_work_mem")

@@ -283,10 +283,11 @@ async def _lock(db: Connection, schema: str) -> None:
 
     Only locks on tables are waited for no longer than usual, because callers queued behind us would have to wait too.
     """
+    (usual,) = await _row(db, "select current_setting('lock_timeout')")
     await db.execute("set local statement_timeout = 0")
     await db.execute("set local lock_timeout = 0")
     await db.execute("select pg_advisory_xact_lock(hashtextextended('recollect migrations ' || %s, 0))", (schema,))
-    await db.execute("set local lock_timeout to default")
+    await db.execute("select set_config('lock_timeout', %s, true)", (usual,))
 
 
 async def _row(db: Connection, statement: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:

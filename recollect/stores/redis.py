@@ -43,6 +43,7 @@ from recollect.stores.contract import (
     KEY_LIFE_MS,
     SCAN_MAX_ROWS,
     SHARED,
+    TURN,
     VEIL,
     Candidate,
     Delta,
@@ -75,7 +76,6 @@ LAYOUT = 1
 PAGE_MAX = 1_000
 """Rows that one script reads: while it runs, the server serves nobody else."""
 SURVEY_PARTITIONS = 100
-_TURN = 1 << 53
 _READS = 7  # the first keys of a partition are all that reading needs
 
 _log = logging.getLogger(__name__)
@@ -269,7 +269,7 @@ class RedisStore:
         shard, keys, _ = self._place(partition)
         epoch, revision, floor_seen, marked = -1, 0, 0, None
         if mark is not None:
-            marked, floor_seen = divmod(mark.floor_seen, _TURN)
+            marked, floor_seen = divmod(mark.floor_seen, TURN)
             epoch, revision = mark.epoch, mark.revision
         arguments = (self._generation, epoch, revision, floor_seen, limit)
         (*head, stale, written), turn = await self._nodes.ask(_CHANGES, shard, keys[:_READS], *arguments)
@@ -285,7 +285,7 @@ class RedisStore:
         end = rows[cut - 1].revision if more else head[1]
         put = tuple(_records(partition, [row for row in rows[:cut] if row.body is not None]))
         dropped = tuple(row.id.decode() for row in rows[:cut] if row.body is None)
-        return Delta(Mark(head[0], end, floor_seen + turn * _TURN), put, dropped, bool(stale), more)
+        return Delta(Mark(head[0], end, floor_seen + turn * TURN), put, dropped, bool(stale), more)
 
     async def search(
         self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int

@@ -159,8 +159,10 @@ async def _cluster(nodes: Nodes, infos: Sequence[dict[str, str]]) -> Finding:
     states = [fields_of(reply).get("cluster_state", UNKNOWN) for reply in await nodes.everywhere("CLUSTER", "INFO")]
     alone = sum(int(info.get("connected_slaves", 0)) == 0 for info in infos)
     told = f"{len(infos)} masters, {alone} of them without a replica"
-    if any(state != "ok" for state in states):
+    if any(state not in ("ok", UNKNOWN) for state in states):
         return Finding("cluster", f"{told}; not all slots are covered", "look at `CLUSTER NODES`", FAIL)
+    if UNKNOWN in states:
+        return Finding("cluster", f"{told}; its state could not be read", "let this user run `cluster|info`", WARN)
     if alone:
         return Finding("cluster", told, "give each master a replica: without one, its slots are lost with it", WARN)
     return Finding("cluster", f"{len(infos)} masters, each with a replica")

@@ -113,6 +113,7 @@ class Nodes:
         self.url = url
         self._patience_s = patience_s
         self._known: dict[Address, Node] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
         self._map_lock = asyncio.Lock()
         self._maps_read = 0
         self._closed = False
@@ -178,7 +179,7 @@ class Nodes:
     async def close(self) -> None:
         """Finish the calls already accepted, then hang up."""
         self._closed = True
-        await asyncio.gather(*(node.close() for node in self._known.values()))
+        await asyncio.gather(*(node.close() for node in self._known.values()), *self._leaving)
 
     # ── one try ──────────────────────────────────────────────────────────────────────────────────
 
@@ -231,31 +232,37 @@ class Nodes:
                 if hopeless or clock() + pause > until:
                     raise error from None
                 moved = failure.code == "MOVED"
-            if not moved:  # a MOVED reply already gave the new address
+            if not moved or tries:  # a MOVED reply already gave the new address, unless servers disagree about it
                 await asyncio.sleep(pause)
                 await self._look_around(shard, maps_read)
             tries += 1
 
     async def _look_around(self, shard: int | None, maps_read: int) -> None:
         """After trouble, look again: the primary may be another server now."""
-        if shard is not None:
-            await self._shards[shard].node.hang_up()
+        asked = None if shard is None else self._shards[shard].node
+        if asked is not None:
+            await asked.hang_up()
         if not self.url.cluster:
             return
         async with self._map_lock:
             # Callers that ran into the same trouble share one look-up.
             if self._maps_read == maps_read:
                 with suppress(Failure):
-                    await self._read_map()
+                    await self._read_map(doubted=asked)
 
-    async def _read_map(self) -> None:
-        """Ask all servers at once which one holds which slots, and believe the first that answers."""
+    async def _read_map(self, doubted: Node | None = None) -> None:
+        """Ask all servers at once which one holds which slots, and believe the first that knows all of them.
+
+        A server that was in trouble or knows less is believed only if there is no other: cut off from the Cluster, or
+        removed from it, it goes on answering.
+        """
         for address in self.url.addresses:
             self._node(address)
         asked = [asyncio.create_task(_slots(node)) for node in self._known.values()]
         for task in asked:
             task.add_done_callback(_heard)
         trouble = Failure(NOT_SENT)
+        poor: list[tuple[Node, Sequence[Any]]] = []
         for first in asyncio.as_completed(asked):
             try:
                 node, ranges = await first
@@ -264,11 +271,19 @@ class Nodes:
                 continue
             if isinstance(ranges, Failure):
                 trouble = ranges
-                continue
-            self._take_map(node, ranges)
-            self._maps_read += 1
-            return
-        raise trouble
+            elif node is doubted or not self._is_whole(ranges):
+                poor.append((node, ranges))
+            else:
+                self._take_map(node, ranges)
+                self._let_go()
+                return
+        if not poor:
+            raise trouble
+        self._take_map(*max(poor, key=lambda answer: sum(high - low + 1 for low, high, *_ in answer[1])))
+
+    def _is_whole(self, ranges: Sequence[Any]) -> bool:
+        """Whether a map names a server for every shard."""
+        return all(any(low <= shard.slot <= high for low, high, *_ in ranges) for shard in self._shards)
 
     def _take_map(self, asked: Node, ranges: Sequence[Any]) -> None:
         for low, high, (host, port, *_), *_ in ranges:
@@ -276,6 +291,15 @@ class Nodes:
             for shard in self._shards:
                 if low <= shard.slot <= high:
                     shard.node = node
+        self._maps_read += 1
+
+    def _let_go(self) -> None:
+        """Forget servers that hold nothing and that the URL does not name: others may have their addresses by now."""
+        used = {shard.node.address for shard in self._shards}.union(self.url.addresses)
+        for address in self._known.keys() - used:
+            leaving = asyncio.create_task(self._known.pop(address).close())
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
 
 
 @lru_cache(maxsize=KEYS_HELD)

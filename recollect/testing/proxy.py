@@ -39,6 +39,7 @@ class Traffic:
 class Proxy:
     """Passes bytes between its own port and a server's. `cut` hangs up on everyone and lets nobody in until `mend`.
 
+    `stall` hangs up on nobody and passes nothing on until `resume`, like a network that lost its way to the server.
     With a certificate (`tls`) its own side is encrypted, like that of a server with TLS.
     """
 
@@ -49,6 +50,8 @@ class Proxy:
         self.port = free_port()
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
 
     async def __aenter__(self) -> Proxy:
         await self.mend()
@@ -72,14 +75,31 @@ class Proxy:
                 writer.transport.abort()
         self._writers.clear()
 
+    def stall(self) -> None:
+        self._flowing.clear()
+
+    def resume(self) -> None:
+        self._flowing.set()
+
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.CancelledError):  # cancelled: the loop ends, and the proxy with it
             there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target)
             self._writers |= {writer, there_writer}
             spoken = _Spoken(self.traffic)
             await asyncio.gather(
-                _pass_on(reader, there_writer, spoken.asked), _pass_on(there_reader, writer, spoken.answered)
+                self._pass_on(reader, there_writer, spoken.asked), self._pass_on(there_reader, writer, spoken.answered)
             )
+
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: Callable[[bytes], None]
+    ) -> None:
+        with suppress(OSError):
+            while block := await reader.read(BLOCK_BYTES):
+                await self._flowing.wait()
+                count(block)
+                writer.write(block)
+                await writer.drain()
+        writer.close()
 
 
 class _Spoken:
@@ -96,12 +116,3 @@ class _Spoken:
     def answered(self, block: bytes) -> None:
         self._traffic.count(received=len(block))
         self._is_answered = True
-
-
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: Callable[[bytes], None]) -> None:
-    with suppress(OSError):
-        while block := await reader.read(BLOCK_BYTES):
-            count(block)
-            writer.write(block)
-            await writer.drain()
-    writer.close()

@@ -302,6 +302,22 @@ async def test_a_password_is_never_shown():
 
 
 @pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann:s#cret@db/app?pool_max=2", "postgresql://ann@db/app?schema=recollect"),
+        ("postgresql://db/app?user=ann&password=secret", "postgresql://ann@db/app?schema=recollect"),
+        ("postgresql://[::1]:5433/app", "postgresql://[::1]:5433/app?schema=recollect"),
+        ("postgresql://ann@one:1,two:2/app?schema=s", "postgresql://ann@one:1,two:2/app?schema=s"),
+        ("postgresql:///app?host=/run/postgresql", "postgresql:///run/postgresql/app?schema=recollect"),
+    ],
+)
+def test_a_url_is_understood_as_the_driver_does_and_shown_without_its_password(url, shown):
+    address = read_address(url)
+    assert address.shown == shown
+    assert psycopg.conninfo.conninfo_to_dict(address.conninfo)["dbname"] == "app"
+
+
+@pytest.mark.parametrize(
     "query", ["schema=Big", "schema=a-b", "schema=", "pool_max=0", "pool_min=3&pool_max=2", "pool_max=x", "pgvector=no",
               "compact=1", "statement_timeout_s=0", "unknown=1", "&&"],
 )  # fmt: skip

@@ -10,12 +10,26 @@ from collections.abc import Awaitable, Callable, Iterator
 import psycopg
 import pytest
 
-from recollect.errors import Busy, Unavailable
+from recollect.errors import Busy, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.records import Changes, Partition
 from recollect.stores import open_store
 from recollect.stores.contract import Store
-from recollect.testing.conformance.stage import ANN, LEASE_S, NOW, ids_of, listed, message, one, opened, put, work
+from recollect.testing.conformance.stage import (
+    ANN,
+    LEASE_S,
+    NOW,
+    Reader,
+    ids_of,
+    listed,
+    message,
+    one,
+    opened,
+    put,
+    work,
+)
+from recollect.testing.proxy import Proxy
+from recollect.testing.servers.pgbouncer import pooler
 from recollect.testing.servers.postgres import PostgresServer
 
 WRITERS = 6
@@ -132,6 +146,52 @@ async def test_a_server_that_is_down_is_reported_in_time_and_found_again(server,
         await asyncio.to_thread(server.start)
         assert await _soon(lambda: put(store, message("b"))) == 2
         assert (await one(store, "a")).content == "hello"
+
+
+async def test_a_server_that_is_silent_is_reported_in_time_and_used_again_when_it_answers(server, url):
+    async with (
+        Proxy(server.port) as way,
+        opened(f"{url.replace(str(server.port), str(way.port))}&statement_timeout_s=1") as store,
+    ):
+        await put(store, message("a"))
+        way.stall()
+        start = time.monotonic()
+        calls = (put(store, message("b")), store.get(ANN, ["a"], NOW), store.claim(NOW, LEASE_S, 1))
+        told = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(error, Busy | Unavailable) for error in told), told
+        assert time.monotonic() - start < 25, "a statement may take one second, and reconnecting five"
+        way.resume()
+        assert await _soon(lambda: put(store, message("b"))) == 2
+        assert ids_of(await listed(store, Filter(ANN))) == ["a", "b"]
+
+
+# ── poolers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_pooler_in_session_mode_may_stand_before_the_server(server, url):
+    with pooler(server, "session") as port:
+        async with opened(url.replace(str(server.port), str(port))) as store:
+            await asyncio.gather(*(put(store, message(str(number))) for number in range(20)))
+            assert len(await listed(store, Filter(ANN))) == 20
+            assert await store.check() == []
+            await store.compact()
+            assert await _setting(store, "statement_timeout") == "30s", "put back after compacting"
+
+
+async def test_a_pooler_in_transaction_mode_is_refused_at_the_start(server, url):
+    with pooler(server, "transaction") as port, pytest.raises(ValidationError, match="session mode"):
+        await open_store(url.replace(str(server.port), str(port)))
+
+
+async def test_settings_survive_work_that_lifts_them(server, url):
+    async with opened(f"{url}&pool_max=1&statement_timeout_s=7") as store:
+        await store.compact()
+        assert await _setting(store, "statement_timeout") == "7s"
+
+
+async def _setting(store: Store, name: str) -> str:
+    ((value,),) = await store._overview("select current_setting(%s)", (name,))
+    return str(value)
 
 
 async def _soon(call: Callable[[], Awaitable[int]]) -> int:
@@ -283,3 +343,28 @@ async def test_a_server_that_turns_read_only_can_be_read_and_says_so(server, url
     async with opened(url) as store:
         assert await put(store, message("b")) == 2
         assert len(await store.claim(NOW, LEASE_S, 10)) == 1
+
+
+# ── backups ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_reader_starts_over_when_the_server_was_restored_from_a_backup():
+    server = PostgresServer()
+    try:
+        async with opened(server.url()) as store:
+            await put(store, message("kept"))
+            await asyncio.to_thread(server.back_up)
+            for number in range(3):
+                await _soon(lambda number=number: put(store, message(f"lost {number}")))
+            reader = Reader()
+            await reader.catch_up(store)
+            assert len(reader.held) == 4
+            await asyncio.to_thread(server.restore)
+            async with opened(server.url()) as other:
+                for number in range(3):
+                    await put(other, message(f"new {number}"))
+            await reader.catch_up(store)
+            assert sorted(reader.held) == ["kept", "new 0", "new 1", "new 2"], "though their revisions are not new"
+            assert reader.resets == 2
+    finally:
+        server.remove()

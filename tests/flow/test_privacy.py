@@ -13,6 +13,7 @@ from recollect.filters import Filter
 from recollect.policies.merging import merged
 from recollect.records import Changes, Partition, Record, Scope
 from recollect.stores import open_store
+from recollect.stores.contract import veil_of
 from recollect.testing.fakes import CountingStore, GatedEmbedder, MeddlingStore
 
 PARTITION = Partition("default", "ann")
@@ -325,6 +326,37 @@ async def test_erasing_leaves_nothing_and_gives_a_receipt(memory, clock, store_n
     if store_name == "sqlite":
         assert b"xylocanary" not in bytes_on_disk(tmp_path)
         assert b"bobolink" in bytes_on_disk(tmp_path)
+
+
+async def test_keys_remembered_of_an_erased_user_are_removed_when_they_have_served(memory, clock):
+    ann, store = memory.user("ann"), memory._flow.ledger.store
+    for number in range(20):
+        await ann.add_memory(f"Tea number {number}.", idempotency_key=str(number))
+    await memory.work()
+    await ann.erase()
+    veil = veil_of(ann._scope.partition)
+    erased_at = clock()
+    assert (await store.forget(Filter(veil, dead_before=0), clock())).next_at <= erased_at, (
+        "a retry is still recognised"
+    )
+    clock.advance(days=2)
+    await memory.work()
+    assert (await store.forget(Filter(veil, dead_before=0), clock())).next_at is None
+    clock.advance(days=2)
+    assert await memory.work() == 0, "and that was all"
+
+
+async def test_keys_of_a_user_who_was_erased_twice_in_a_day_are_removed_too(memory, clock):
+    ann, store = memory.user("ann"), memory._flow.ledger.store
+    for number in range(2):
+        await ann.add_memory("Tea is green.", idempotency_key=str(number))
+        await memory.work()
+        await ann.erase()
+        clock.advance(hours=20)
+    for _ in range(3):
+        clock.advance(days=1)
+        await memory.work()
+    assert (await store.forget(Filter(veil_of(ann._scope.partition), dead_before=0), clock())).next_at is None
 
 
 async def test_an_erased_user_can_start_again(memory):

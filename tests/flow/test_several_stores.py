@@ -16,9 +16,10 @@ import pytest
 from recollect import Memory
 from recollect.errors import NotFound, Unavailable, ValidationError
 from recollect.filters import Filter
-from recollect.records import Partition
+from recollect.records import Changes, Partition
 from recollect.settings import Settings
 from recollect.stores import open_store
+from recollect.stores.in_memory import InMemoryStore
 from recollect.stores.routed import RoutedStore
 from recollect.testing.fakes import ManualClock, MeddlingStore
 from recollect.testing.faults import KILLED, DieAt, SteppedStore, ended, start
@@ -307,6 +308,32 @@ def test_an_unknown_split_or_fallback_is_refused_before_anything_is_opened():
         Memory.open("memory://", layers={"past": "redis://localhost"})
     with pytest.raises(ValidationError, match="fallback"):
         Memory.open("memory://", fallback="disk")
+
+
+class FullStore(InMemoryStore):
+    """A store that can be full: it is read as before, and refuses what is to be written."""
+
+    is_full = False
+
+    async def commit(self, changes: Changes, now: int) -> int:
+        if self.is_full:
+            raise Unavailable(field="store")
+        return await super().commit(changes, now)
+
+
+async def test_work_for_a_store_that_is_full_for_an_hour_is_done_when_it_has_room_again(open_memory, clock):
+    rest = FullStore()
+    memory = await open_memory(RoutedStore(rest, {"conversation": InMemoryStore()}))
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "My name is Annie and I live in Lisbon.")
+    rest.is_full = True
+    for _ in range(60):
+        await memory.work()
+        clock.advance(minutes=1)
+    rest.is_full = False
+    await memory.work()
+    assert await ann.failures() == []
+    assert [(fact.key, fact.value) for fact in (await ann.profile()).facts] == [("name", "Annie"), ("city", "Lisbon")]
 
 
 async def test_an_unreachable_store_is_named_and_the_others_are_closed_again(open_memory, tmp_path):

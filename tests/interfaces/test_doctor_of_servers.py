@@ -14,7 +14,7 @@ from recollect.stores.contract import clock_finding
 from recollect.stores.postgres_schema import MIGRATIONS, check_server
 from recollect.testing.conformance.stage import opened
 from recollect.testing.servers.postgres import PostgresServer, shared_server
-from recollect.testing.servers.redis import RedisServer
+from recollect.testing.servers.redis import RedisServer, shared_cluster
 from recollect.testing.stores import fresh_url
 
 NEVER = "127.0.0.1:1"
@@ -86,6 +86,17 @@ def test_a_redis_is_examined_from_version_to_clock(recollect, kind):
     assert ("cluster" in found) == (kind == "cluster")
     if kind == "cluster":
         assert found["cluster"]["found"] == "3 masters, each with a replica"
+
+
+def test_a_cluster_whose_state_may_not_be_read_is_not_reported_as_broken(recollect):
+    may = "on", ">secret", "~*", "+@read", "+@write", "+@scripting", "+@connection", "+info", "+cluster|slots"
+    with fresh_url("cluster") as url:
+        for server in shared_cluster().servers:
+            with server.client() as client:
+                client.execute_command("ACL", "SETUSER", "restricted", *may)
+        found = checks(recollect("doctor", "--json", at=url.replace("://", "://restricted:secret@")))
+    assert found["cluster"]["state"] == "warn"
+    assert "cluster|info" in found["cluster"]["advice"]
 
 
 def test_a_redis_that_may_lose_a_second_gets_a_warning(recollect):

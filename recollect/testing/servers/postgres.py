@@ -116,6 +116,19 @@ class PostgresServer:
         self._process.communicate()
         self._process = None
 
+    def back_up(self) -> None:
+        """Keep a copy of its files, which `restore` puts back."""
+        self.stop()
+        self._copy(self._data, self._backup)
+        self.start()
+
+    def restore(self) -> None:
+        """Put the files of the backup in place of its own; whatever came later is lost."""
+        self.stop(immediately=True)
+        shutil.rmtree(self._data)
+        self._copy(self._backup, self._data)
+        self.start()
+
     def remove(self) -> None:
         """Stop it and leave nothing behind."""
         try:
@@ -126,6 +139,14 @@ class PostgresServer:
     @property
     def _data(self) -> Path:
         return self._folder / "data"
+
+    @property
+    def _backup(self) -> Path:
+        return self._folder / "backup"
+
+    def _copy(self, source: Path, target: Path) -> None:
+        """Copy its files with their owner."""
+        subprocess.run(["cp", "-a", source, target], check=True)
 
     def _initialise(self) -> None:
         subprocess.run(
