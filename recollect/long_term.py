@@ -207,7 +207,8 @@ class LongTerm:
         """The states of a memory, oldest first, the current one last."""
         record = await self.get(id)
         past = await self._ledger.get(self._partition, past_ids(record))
-        return [_from_past(record, entry) for entry in past] + [record]
+        # Callers choose ids, so another memory may lie where an imported one claims to have its past.
+        return [_from_past(record, entry) for entry in past if entry.layer == "past"] + [record]
 
     async def follow_lives(self, job: Job) -> Changes:
         """Let past states live as long as their memories; where a memory is already gone, drop its past states too."""

@@ -11,7 +11,7 @@ import pytest
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
 from recollect.policies.merging import merged
-from recollect.records import Changes, Partition, Record, Scope
+from recollect.records import Changes, Partition, Record, Scope, derived_id
 from recollect.stores import open_store
 from recollect.testing.fakes import CountingStore, GatedEmbedder, MeddlingStore
 
@@ -519,6 +519,7 @@ LINE = {"id": "r1", "layer": "long_term", "scope": {"org": "evil", "user": "ann"
         ({"data": "x"}, "data"),
         ({"data": {"seen": "many"}}, "data"),
         ({"data": {"edits": 10**12}}, "data"),
+        ({"data": {"edits": 10_001}}, "data.edits"),
         ({"data": {"usage_count": -1}}, "data"),
         ({"data": {"merged": [1]}}, "data"),
         ({"data": {"merged_into": ["r1"]}}, "data"),
@@ -618,3 +619,10 @@ async def test_users_are_renamed_and_merged_by_export_and_import_and_the_counts_
     assert [fact.value for fact in await both.facts.get("city")] == ["Bergen"]
     assert [fact.value for fact in await renamed.facts.get("city")] == ["Oslo"]
     assert (await both.failures(), await renamed.failures()) == ([], [])
+
+
+async def test_another_memory_in_the_place_of_a_past_state_is_not_part_of_the_history(memory):
+    bob = memory.user("bob")
+    there = LINE | {"id": derived_id("past", "edited", "1")}
+    await bob.import_records([LINE | {"id": "edited", "data": {"edits": 1}}, there])
+    assert [state.id for state in await bob.history("edited")] == ["edited"]
