@@ -623,6 +623,14 @@ async def test_users_are_renamed_and_merged_by_export_and_import_and_the_counts_
 
 async def test_another_memory_in_the_place_of_a_past_state_is_not_part_of_the_history(memory):
     bob = memory.user("bob")
-    there = LINE | {"id": derived_id("past", "edited", "1")}
-    await bob.import_records([LINE | {"id": "edited", "data": {"edits": 1}}, there])
-    assert [state.id for state in await bob.history("edited")] == ["edited"]
+    await bob.add_fact("city", "Ghent")
+    await bob.add_fact("city", "Oslo")
+    await bob.add_memory("Tea.")
+    lines = {line["layer"]: line for line in await bob.export() if "layer" in line}
+    ann = memory.user("ann")
+    for layer in ("fact", "long_term"):
+        head = lines[layer] | {"data": lines[layer]["data"] | {"edits": 1}}
+        await ann.import_records([head, LINE | {"id": derived_id("past", head["id"], "1")}])
+    assert [fact.value for fact in await ann.facts.history("city")] == ["Oslo"]
+    assert [fact.value for fact in (await ann.profile()).facts] == ["Oslo"]
+    assert [state.content for state in await ann.history(lines["long_term"]["id"])] == ["Tea."]
