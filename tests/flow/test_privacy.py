@@ -634,3 +634,18 @@ async def test_another_memory_in_the_place_of_a_past_state_is_not_part_of_the_hi
     assert [fact.value for fact in await ann.facts.history("city")] == ["Oslo"]
     assert [fact.value for fact in (await ann.profile()).facts] == ["Oslo"]
     assert [state.content for state in await ann.history(lines["long_term"]["id"])] == ["Tea."]
+
+
+@pytest.mark.parametrize("time_ms", [2**62, -(2**62), 253_402_300_800_000])
+@pytest.mark.parametrize("name", ["first_seen", "sure_at", "telling"])
+async def test_a_fact_with_a_time_that_is_in_no_calendar_is_refused(memory, name, time_ms):
+    bob, ann = memory.user("bob"), memory.user("ann")
+    await bob.add_fact("city", "Ghent")
+    (line,) = [line for line in await bob.export() if line.get("layer") == "fact"]
+    if name == "telling":
+        line["data"]["tellings"][0][2] = time_ms
+    else:
+        line["data"][name] = time_ms
+    with pytest.raises(ValidationError):
+        await ann.import_records([line])
+    assert await everything(memory, "ann") == []
