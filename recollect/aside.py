@@ -66,7 +66,7 @@ class Aside:
         try:
             place = self._places.get(key)
             if place is None or len(data) > place.room:
-                self.drop(key)
+                self._clear(key)
                 place = self._places[key] = self._new_place(len(data))
             self._write(place, data)
         except OSError as error:
@@ -115,15 +115,18 @@ class Aside:
 
     def drop(self, key: Hashable) -> None:
         """Drop the object under this key, and leave no trace of it."""
+        try:
+            self._clear(key)
+        except OSError as error:
+            self._give_up(error)
+
+    def _clear(self, key: Hashable) -> None:
         place = self._places.pop(key, None)
         if place is None:
             return
         self.nbytes -= place.room
         self._free.setdefault(place.room, []).append(place.at)
-        try:
-            self._write(place, b"")
-        except OSError as error:
-            self._give_up(error)
+        self._write(place, b"")
 
     def close(self) -> None:
         """Drop everything and close the file."""

@@ -283,15 +283,18 @@ class Conversation:
         reach = (messages or 0) * (IMPORTANCE_REACH if strategy == "importance" else 1)
         found: list[Record] = []
         after = None
+        said = size = 0  # counted page by page: a large budget reads hundreds of pages
         while True:
             limit = min((reach or 50) + TOOL_SLACK, 500)
             page = await self._ledger.list(self._all(), newest_first=True, limit=limit, after=after)
-            found.extend(heard(page.records))
-            after = page.after
+            older, after = heard(page.records), page.after
+            found.extend(older)
+            said += sum(record.data["role"] == "user" for record in older)
+            size += 0 if tokens is None else sum(map(self.tokens_of, older))
             enough = (
                 (bool(messages) and len(found) >= reach + TOOL_SLACK)
-                or (turns is not None and sum(r.data["role"] == "user" for r in found) > turns)
-                or (tokens is not None and sum(map(self.tokens_of, found)) > 2 * tokens)
+                or (turns is not None and said > turns)
+                or (tokens is not None and size > 2 * tokens)
             )
             if after is None or enough:
                 return found[::-1]

@@ -20,7 +20,7 @@ from recollect import validate
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound, RecollectError, TooLarge, ValidationError
 from recollect.ledger import Ledger
-from recollect.long_term import past_ids
+from recollect.long_term import past_states
 from recollect.policies import graphs
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation, Web
 from recollect.policies.graphs import EARLIEST, THING, USER, Sheet, Telling, Unread
@@ -395,8 +395,8 @@ class Graph:
 
     async def _web(self, *layers: str, past: bool = False) -> Web:
         records = await self._ledger.all_of(self._partition, *layers)
-        ids = [id for record in records if past and record.layer == "relation" for id in past_ids(record)]
-        return Web([*records, *await self._ledger.get(self._partition, ids)])
+        relations = [record for record in records if past and record.layer == "relation"]
+        return Web([*records, *await past_states(self._ledger, self._partition, relations)])
 
 
 def _telling(

@@ -5,7 +5,7 @@ The id of a memory is derived from its text, so the same text written concurrent
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, takewhile
 from types import MappingProxyType
@@ -206,7 +206,7 @@ class LongTerm:
     async def history(self, id: str) -> list[Record]:
         """The states of a memory, oldest first, the current one last."""
         record = await self.get(id)
-        past = await self._ledger.get(self._partition, past_ids(record))
+        past = await past_states(self._ledger, self._partition, [record])
         return [_from_past(record, entry) for entry in past] + [record]
 
     async def follow_lives(self, job: Job) -> Changes:
@@ -421,6 +421,12 @@ def _marked(past: Record, now: int) -> Record:
 def past_ids(record: Record, later: int = 0) -> list[str]:
     """The ids of a record's past states, one for each edit, oldest first, and of `later` edits to come."""
     return _past_ids(record.id, record.data.get("edits", 0) + later)
+
+
+async def past_states(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> list[Record]:
+    """The past states of records, oldest first. Ids can be chosen, so another memory may be in the place of one."""
+    found = await ledger.get(partition, [id for record in records for id in past_ids(record)])
+    return [entry for entry in found if entry.layer == "past"]
 
 
 def _past_ids(id: str, edits: int) -> list[str]:

@@ -51,7 +51,10 @@ PLACES = ("edited", NOTED_BORN)
 """Fields whose numbers are only valid in the store that holds the record."""
 COUNTS = ("seen", "edits", "usage_count", "merged_count", "write")
 COUNT_MAX = 1_000_000
-"""A larger count is made up, not counted; a history is read edit by edit."""
+"""A larger count is made up, not counted."""
+EDITS_MAX = 10_000
+"""Edits of one memory that an import may claim. The past state of each is looked up by its id, whether it is there or
+not: a made-up million kept a server from everything else for five seconds with every look at the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,6 +499,8 @@ def _data(layer: str, value: Any) -> dict[str, Any]:
         validate.identifier(data["of"], "data.of")
     if not _is_bookkeeping(data):
         raise ValidationError("counts must be whole numbers, and merges must be as in an export", field="data")
+    if data.get("edits", 0) > EDITS_MAX:
+        raise ValidationError(f"must be at most {EDITS_MAX}; without it, the memory has no history", field="data.edits")
     return data
 
 

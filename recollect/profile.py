@@ -17,7 +17,7 @@ from recollect.enrich import Draft, Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter
 from recollect.ledger import Ledger
-from recollect.long_term import past_ids, past_of
+from recollect.long_term import past_ids, past_of, past_states
 from recollect.policies.facts import (
     EVER,
     SURE,
@@ -416,8 +416,7 @@ class Facts:
 
     async def _with_past(self, heads: Sequence[Record]) -> Sequence[Sequence[Record]]:
         """For each head, all its spells that were not set aside, the head itself last."""
-        ids = [id for head in heads for id in past_ids(head)]
-        past = {entry.id: entry for entry in heard(await self._ledger.get(self._partition, ids))}
+        past = {entry.id: entry for entry in heard(await past_states(self._ledger, self._partition, heads))}
         return [
             [*(spell_of(past[id], head).with_(id=id) for id in past_ids(head) if id in past), head]
             for head in heads

@@ -15,7 +15,7 @@ from recollect.enrich.episodes import GAP_MS
 from recollect.episodes import PORTION, Episode, covered, going_on, remake_job
 from recollect.filters import Filter
 from recollect.ledger import Ledger, Work
-from recollect.long_term import past_ids
+from recollect.long_term import past_states
 from recollect.policies.quarantine import (
     ASIDE,
     act_of,
@@ -139,8 +139,8 @@ class Quarantine:
             head = self._head(session, 0).id
             await self._ledger.change_each(self._partition, [head], open_session)
         found = await self._meant(session, ids)
-        facts = [id for record in found if record.layer in FACT_LAYERS for id in past_ids(record)]
-        found += await self._ledger.get(self._partition, facts)
+        facts = [record for record in found if record.layer in FACT_LAYERS]
+        found += await past_states(self._ledger, self._partition, facts)
         noted = [record for record in found if is_noted(record)]
         aside = [record for record in noted if is_aside(record)]
         await self._ledger.change_each(self._partition, [record.id for record in aside], trusted_again)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import Conflict
 from recollect.learning import learn_jobs
 from recollect.ledger import UPDATE_TRIES, Ledger
-from recollect.long_term import past_ids
+from recollect.long_term import past_states
 from recollect.policies.facts import Telling, of_spell
 from recollect.policies.unlearning import Gone, Place, Undo, again, heard_again, is_of, turned, without
 from recollect.policies.unlearning_graphs import (
@@ -190,7 +190,7 @@ class Unlearning:
         return self._changes(steps).and_(enqueue=jobs)
 
     async def _entries(self, head: Record) -> list[Record]:
-        return await self._ledger.get(self._partition, past_ids(head))
+        return await past_states(self._ledger, self._partition, [head])
 
     # ── learnings and the graph ──────────────────────────────────────────────────────────────────
 

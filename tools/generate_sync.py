@@ -48,6 +48,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
@@ -99,38 +100,70 @@ class _Loop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="recollect-sync", daemon=True)
+        self._door = threading.Lock()
+        self._is_open = True
+        self._thread = threading.Thread(target=self._go, name="recollect-sync", daemon=True)
         self._thread.start()
 
+    def _go(self) -> None:
+        self._loop.run_forever()
+        self._loop.run_until_complete(_all_ended())
+        self._loop.close()
+
     def run(self, verb: str, call: Coroutine[Any, Any, T]) -> T:
-        refusal = self._refusal(verb)
+        self._check(verb, call)
+        with self._door:  # nothing may be handed to a loop that has ended: it would never run
+            under_way = asyncio.run_coroutine_threadsafe(call, self._loop) if self._is_open else None
+        if under_way is None:
+            call.close()
+            raise _closed()
+        try:
+            return under_way.result()
+        except CancelledError:
+            raise _closed() from None
+
+    def run_last(self, verb: str, call: Coroutine[Any, Any, None]) -> None:
+        """Run it and stop, also when it fails; if another thread does so, wait for that. Refused, it stops nothing."""
+        self._check(verb, call)
+        with self._door:
+            is_first, self._is_open = self._is_open, False
+        if not is_first:
+            call.close()
+            self._thread.join()
+            return
+        try:
+            asyncio.run_coroutine_threadsafe(call, self._loop).result()
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """End the loop, and with it all calls still in progress."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _check(self, verb: str, call: Coroutine[Any, Any, Any]) -> None:
+        """Refuse a call that would wait for itself, or for a thread that is not there."""
+        refusal: RecollectError | None = None
+        if threading.current_thread() is self._thread:
+            refusal = ValidationError(f"called on its own event loop; use `await` with recollect.{verb}", field=verb)
+        elif self._is_open and not self._thread.is_alive():  # a fork copies everything but the threads
+            refusal = Unavailable("the memory was opened before a fork; open one in this process", field="memory")
         if refusal is not None:
             call.close()
             raise refusal
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
 
-    def run_last(self, verb: str, call: Coroutine[Any, Any, None]) -> None:
-        """Run it and stop, also when it fails; what cannot be run here stops nothing."""
-        can_run = self._refusal(verb) is None
-        try:
-            self.run(verb, call)
-        finally:
-            if can_run:
-                self.stop()
 
-    def _refusal(self, verb: str) -> RecollectError | None:
-        if threading.current_thread() is self._thread:
-            return ValidationError(f"called on its own event loop; use `await` with recollect.{verb}", field=verb)
-        if self._loop.is_closed():
-            return Unavailable("the memory is closed", field="memory")
-        if not self._thread.is_alive():  # a fork copies everything but the threads
-            return Unavailable("the memory was opened before a fork; open one in this process", field="memory")
-        return None
+async def _all_ended() -> None:
+    """Cancel all that still runs on this loop, or its callers would wait for ever."""
+    await asyncio.sleep(0)  # for what was handed over but has not begun
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+
+def _closed() -> Unavailable:
+    return Unavailable("the memory is closed", field="memory")
 '''
 
 MEMORY_HEAD = '''
@@ -201,9 +234,11 @@ class Memory:
 
         Jobs that are left wait for the next worker.
         """
-        if self._loop is not None:
-            self._loop.run_last("Memory.close", self._inner.close())
-            self._loop = None
+        loop = self._loop
+        if loop is not None:
+            loop.run_last("Memory.close", self._inner.close())
+            if self._loop is loop:  # otherwise it was started again meanwhile
+                self._loop = None
 
     @property
     def _running(self) -> _Loop:

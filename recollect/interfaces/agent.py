@@ -44,6 +44,8 @@ THINGS_MAX = 3
 """Memories quoted beside them: things that were said but are in no profile."""
 THINGS_READ = 200
 """How many found memories they are chosen from, by importance."""
+ASKED_CHARACTERS = 2_000
+"""How much of a question is examined, as in a search: a pasted document asks nothing more."""
 QUOTE_CHARACTERS = 240
 """Of a longer message, only the sentence that best fits the question is quoted."""
 RUNNER_UP = 0.75
@@ -182,8 +184,9 @@ class MemoryAgent:
         """The answer with its reasons. `at` is when it is asked; its time zone decides which day is "today"."""
         now = at or datetime.now().astimezone()
         questions = [sentence for sentence in _sentences(text) if is_question(sentence)]
-        asked = " ".join(questions) or text
-        context = await chat.get_context(asked, at=at, **self._policy.arguments())
+        whole = " ".join(questions) or text
+        context = await chat.get_context(whole, at=at, **self._policy.arguments())
+        asked = whole[:ASKED_CHARACTERS]
         if _OF_ME.match(asked.strip()):
             return await _introduced(chat, asked, context, now, self._policy)
         if (of_talks := _OF_TALKS.match(asked.strip())) and self._policy.quotes:
@@ -194,7 +197,7 @@ class MemoryAgent:
             return Answer(ITSELF, (), context)
         answer, sure = await self._answered(chat, asked, context, now, at)
         if not sure and await _is_learned_by_now(chat, now):
-            context = await chat.get_context(asked, at=at, **self._policy.arguments())
+            context = await chat.get_context(whole, at=at, **self._policy.arguments())
             answer, _ = await self._answered(chat, asked, context, now, at)
         return answer
 

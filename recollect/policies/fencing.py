@@ -22,8 +22,9 @@ _FENCE = pattern_of(r"[<＜﹤‹](?=[\s/\\]*memory)", re.IGNORECASE)
 _FENCED = pattern_of(r"<memory>.*?(?:</memory>|\Z)", re.IGNORECASE | re.DOTALL)
 _HIDDEN = {"Cf", "Cc", "Co", "Cs", "Cn"}
 _LINE_ENDS = pattern_of("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# Variation selectors. There are two hundred and fifty-six, and a run of them can spell out a hidden text.
-_SELECTORS = pattern_of("[\ufe00-\ufe0e\U000e0100-\U000e01ef]")
+# Variation selectors, of which there are two hundred and fifty-six, and letters and marks that are always blank, such
+# as the fillers of Korean: a run of them can spell out a hidden text, and one of them inside a word goes unseen.
+_BLANK = pattern_of("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\uffa0\ufe00-\ufe0e\U000e0100-\U000e01ef]")
 
 
 def fenced(parts: Sequence[str]) -> str:
@@ -45,7 +46,7 @@ def open_to_view(text: str) -> str:
     """Text without what is invisible or reorders the rest: controls, bidi marks, hidden characters."""
     if text.isascii() and text.isprintable():
         return text
-    text = _SELECTORS.sub("", _LINE_ENDS.sub("\n", text))
+    text = _BLANK.sub("", _LINE_ENDS.sub("\n", text))
     # Each different character is looked at once: a text has a few dozen of them.
     hidden = [c for c in set(text) if c not in "\n\t" and unicodedata.category(c) in _HIDDEN]
     return text.translate(dict.fromkeys(map(ord, hidden))) if hidden else text

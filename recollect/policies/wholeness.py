@@ -12,7 +12,7 @@ from recollect.layers import LAYERS
 from recollect.policies import graphs
 from recollect.policies.facts import Telling
 from recollect.policies.unlearning import restored
-from recollect.records import TRUSTS, Record, Scope
+from recollect.records import TRUSTS, Record, Scope, as_datetime
 
 Test = Callable[[Any], bool]
 
@@ -57,7 +57,11 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_time(value: Any) -> bool:
-    return type(value) is int
+    """Whether it is a whole number that a calendar has a date for."""
+    try:
+        return type(value) is int and bool(as_datetime(value))
+    except OverflowError:
+        return False
 
 
 def _is_share(value: Any) -> bool:

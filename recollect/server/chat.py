@@ -34,6 +34,8 @@ from recollect.user import User
 routes = router("/api", "chat")
 
 EVENTS = "text/event-stream"
+_LINE_ENDS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
+"""Line ends that JSON leaves as they are, but that many readers of events take for the end of the line."""
 _EXAMPLE = (
     'event: token\ndata: {"text": "Admiral."}\n\nevent: done\ndata: {"chat_id": "monday", "reply": "Admiral.", ...}\n\n'
 )
@@ -186,4 +188,4 @@ async def _replayed(answer: dict[str, Any]) -> AsyncIterator[str]:
 
 
 def _event(name: str, data: dict[str, Any]) -> str:
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False).translate(_LINE_ENDS)}\n\n"

@@ -11,7 +11,7 @@ import pytest
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
 from recollect.policies.merging import merged
-from recollect.records import Changes, Partition, Record, Scope
+from recollect.records import Changes, Partition, Record, Scope, derived_id
 from recollect.stores import open_store
 from recollect.stores.contract import veil_of
 from recollect.testing.fakes import CountingStore, GatedEmbedder, MeddlingStore
@@ -551,6 +551,7 @@ LINE = {"id": "r1", "layer": "long_term", "scope": {"org": "evil", "user": "ann"
         ({"data": "x"}, "data"),
         ({"data": {"seen": "many"}}, "data"),
         ({"data": {"edits": 10**12}}, "data"),
+        ({"data": {"edits": 10_001}}, "data.edits"),
         ({"data": {"usage_count": -1}}, "data"),
         ({"data": {"merged": [1]}}, "data"),
         ({"data": {"merged_into": ["r1"]}}, "data"),
@@ -650,3 +651,33 @@ async def test_users_are_renamed_and_merged_by_export_and_import_and_the_counts_
     assert [fact.value for fact in await both.facts.get("city")] == ["Bergen"]
     assert [fact.value for fact in await renamed.facts.get("city")] == ["Oslo"]
     assert (await both.failures(), await renamed.failures()) == ([], [])
+
+
+async def test_another_memory_in_the_place_of_a_past_state_is_not_part_of_the_history(memory):
+    bob = memory.user("bob")
+    await bob.add_fact("city", "Ghent")
+    await bob.add_fact("city", "Oslo")
+    await bob.add_memory("Tea.")
+    lines = {line["layer"]: line for line in await bob.export() if "layer" in line}
+    ann = memory.user("ann")
+    for layer in ("fact", "long_term"):
+        head = lines[layer] | {"data": lines[layer]["data"] | {"edits": 1}}
+        await ann.import_records([head, LINE | {"id": derived_id("past", head["id"], "1")}])
+    assert [fact.value for fact in await ann.facts.history("city")] == ["Oslo"]
+    assert [fact.value for fact in (await ann.profile()).facts] == ["Oslo"]
+    assert [state.content for state in await ann.history(lines["long_term"]["id"])] == ["Tea."]
+
+
+@pytest.mark.parametrize("time_ms", [2**62, -(2**62), 253_402_300_800_000])
+@pytest.mark.parametrize("name", ["first_seen", "sure_at", "telling"])
+async def test_a_fact_with_a_time_that_is_in_no_calendar_is_refused(memory, name, time_ms):
+    bob, ann = memory.user("bob"), memory.user("ann")
+    await bob.add_fact("city", "Ghent")
+    (line,) = [line for line in await bob.export() if line.get("layer") == "fact"]
+    if name == "telling":
+        line["data"]["tellings"][0][2] = time_ms
+    else:
+        line["data"][name] = time_ms
+    with pytest.raises(ValidationError):
+        await ann.import_records([line])
+    assert await everything(memory, "ann") == []

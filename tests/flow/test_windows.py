@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.conversation import STRATEGIES
+from recollect.conversation import STRATEGIES, Conversation
 from recollect.errors import ValidationError
 from recollect.policies.tokens import estimate, message_tokens
+from recollect.records import Scope
 from recollect.stores import open_store
 from recollect.testing.fakes import CountingStore, MeddlingStore
 
@@ -316,3 +317,19 @@ async def test_a_closed_session_shows_a_new_message_at_once(open_memory, clock, 
     await chat.add_message("user", "I am back.")
     assert (await chat.window(strategy))[-1].content == "I am back."
     assert (await chat.search_memory("back"))[0].content == "I am back."
+
+
+async def test_a_large_budget_counts_each_message_a_few_times_however_many_pages_are_read(memory):
+    chat = memory.user("ann").session("s")
+    for _ in range(10):
+        await chat.add_messages([{"role": "assistant", "content": "Understood."}] * 90)
+    flow, counted = memory._running, []
+
+    def count(text):
+        counted.append(text)
+        return estimate(text)
+
+    conversation = Conversation(flow.ledger, Scope("default", "ann", "", "s"), flow.settings, count)
+    window = await conversation.window(tokens=2_000_000)
+    assert len(window) == 900
+    assert counted.count("Understood.") <= 3 * 900

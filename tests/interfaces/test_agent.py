@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -90,6 +91,14 @@ async def test_known_facts_are_told_as_they_are_now():
     )
     since = await _ask("Where do I live?", told=("I moved to Bergen last week.",))
     assert re.match(r"You live in Bergen, since \d+ October\. On Monday 2 November you said:", since)
+
+
+async def test_a_question_that_was_made_to_be_slow_is_answered_quickly():
+    async with Memory.open("memory://", worker=False) as memory:
+        chat = memory.user("mara").session("later")
+        began = time.process_time()
+        await MemoryAgent().reply(chat, "What may I eat" + "? and what " * 5_800)
+        assert time.process_time() - began < 3, "it took twenty seconds"
 
 
 async def test_an_empty_memory_remembers_nothing():

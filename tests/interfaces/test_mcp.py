@@ -307,7 +307,7 @@ async def test_resources_are_listed_and_read(ann):
     "uri",
     ["recollect://nothing", "recollect://sessions/none", "recollect://memories/none", "recollect://memories/",
      "recollect://profile/bob", "file:///etc/passwd", "recollect://sessions/monday?after=x", "recollect://sessions/{x}",
-     "recollect://sessions/monday?user=bob"],
+     "recollect://sessions/monday?user=bob", "recollect://[::1", "recollect://sessions/monday?" + "a&" * 1_000],
 )  # fmt: skip
 async def test_a_missing_resource_is_a_protocol_error(ann, uri):
     await ann.fields("add_messages", session="monday", messages=MONDAY)

@@ -203,6 +203,15 @@ async def test_a_models_answer_is_streamed_as_it_comes(tmp_path, clock):
     assert found[-1][0] == "done" and kept[-1] == ("assistant", "Hello!")
 
 
+async def test_line_ends_of_other_kinds_do_not_end_the_line_of_an_event(tmp_path, clock):
+    text = "one\x85two\u2028three\u2029four"
+    async with endpoint(piece(text)) as (url, _), talking(url, tmp_path, clock) as client:
+        answer = await client.post("/api/chat", json=ASKED | {"stream": True})
+    lines = answer.text.splitlines()  # as some clients read events; the pattern of the console's script stops there too
+    assert lines == answer.text.split("\n")[:-1]
+    assert [data.get("text", data.get("reply")) for _, data in events(answer.text)] == [text, text]
+
+
 BAD_MODELS = {
     "an error": (b"", "500 Internal Server Error"),
     "too many requests": (b"", "429 Too Many Requests"),

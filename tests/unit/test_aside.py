@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,6 +91,18 @@ def test_its_file_stays_short_as_entries_grow(folder):
     for number in held:
         aside.drop(number)
     assert not written(aside).strip(b"\0")
+
+
+def test_a_disk_that_fails_while_an_entry_moves_to_a_larger_place_only_ends_the_file(folder):
+    aside = Aside(folder, bytes_max=100 * PAGE)
+    assert aside.put("a", b"a") and aside.put("b", b"b")
+    full = os.open("/dev/full", os.O_RDWR)
+    os.dup2(full, aside._opened().fileno())
+    os.close(full)
+    assert not aside.put("a", bytes(5 * PAGE))
+    assert [*aside] == [] and aside.nbytes == 0
+    assert aside.get("a") is None and aside.get("b") is None
+    assert not aside.put("c", b"c")
 
 
 def test_its_file_has_no_name(folder):

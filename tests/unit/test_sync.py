@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import importlib.util
 import inspect
 import multiprocessing
@@ -129,3 +131,76 @@ def test_a_call_on_its_own_loop_names_the_async_verb():
 
         with pytest.raises(ValidationError, match=r"await.*Session\.window"):
             memory._running.run("test", inside())
+
+
+def test_a_call_in_progress_when_the_memory_closes_is_refused_and_does_not_wait_for_ever():
+    began, told = threading.Event(), []
+
+    async def never(*_):
+        began.set()
+        await asyncio.sleep(3_600)
+
+    def read(entities):
+        try:
+            entities.get("customer", "42", loader=never)
+        except Unavailable as error:
+            told.append(error.message)
+
+    memory = Memory.open("memory://").start()
+    reader = threading.Thread(target=read, args=(memory.entities(),), daemon=True)
+    reader.start()
+    assert began.wait(10)
+    memory.close()
+    reader.join(10)
+    assert told == ["the memory is closed"]
+
+
+def test_two_threads_may_close_a_memory_at_once(monkeypatch):
+    closing, may_end, troubles = threading.Event(), threading.Event(), []
+
+    async def slowly(store):
+        closing.set()
+        await asyncio.to_thread(may_end.wait, 10)
+
+    def close():
+        try:
+            memory.close()
+        except Exception as error:
+            troubles.append(error)
+
+    monkeypatch.setattr(InMemoryStore, "close", slowly)
+    memory = Memory.open("memory://").start()
+    ann = memory.user("ann")
+    threads = [threading.Thread(target=close, daemon=True) for _ in range(8)]
+    threads[0].start()
+    assert closing.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    with pytest.raises(Unavailable, match="closed"):
+        ann.search_memory("anything")
+    assert all(thread.is_alive() for thread in threads)
+    may_end.set()
+    for thread in threads:
+        thread.join(10)
+    assert troubles == [] and not any(thread.is_alive() for thread in threads)
+
+
+def test_threads_that_write_while_the_memory_closes_all_end(tmp_path):
+    for number in range(5):
+        memory = Memory.open(tmp_path / f"{number}.db").start()
+        ann, began = memory.user("ann"), threading.Barrier(5)
+        threads = [threading.Thread(target=_write_until_closed, args=(ann, began), daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        began.wait(10)
+        memory.close()
+        for thread in threads:
+            thread.join(10)
+        assert not any(thread.is_alive() for thread in threads)
+
+
+def _write_until_closed(user, began):
+    began.wait(10)
+    with contextlib.suppress(Unavailable):
+        while True:
+            user.session("monday").add_message("user", "One more.")
