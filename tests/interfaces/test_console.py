@@ -719,6 +719,17 @@ async def test_a_missing_page_is_a_page_for_people_and_a_problem_for_programs(cl
     assert program.json()["status"] == interface.json()["status"] == 404
 
 
+async def test_a_missing_page_has_the_menu_of_whoever_went_there(service, noor):
+    _, token = await service.keys.create(org="default", user="noor", scope="read")
+    async with client_of(service) as client:
+        stranger = await client.get("/nowhere", headers={"Accept": "text/html"})
+        await signed_in(client, token)
+        person = await client.get("/nowhere", headers={"Accept": "text/html"})
+    assert "<h1>There is nothing here.</h1>" in person.text and f'href="{NOOR}/memories"' in person.text
+    assert "Sign out" in person.text and 'href="/keys"' not in person.text
+    assert stranger.status_code == 404 and "noor" not in stranger.text
+
+
 @pytest.mark.parametrize("user", ["ann", ".", "a/b"])
 async def test_an_address_that_ends_with_the_user_leads_to_the_conversation(client, user):
     whose = "/users/~." if user == "." else f"/users/{quote(user, safe='')}"
