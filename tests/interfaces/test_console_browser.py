@@ -339,6 +339,30 @@ async def test_no_labels_in_the_graph_overlap(address, width):
             assert await page.locator(".web .node text:visible").count() > 3, path
 
 
+FREE_POINT = """(words) => {
+  const line = words.parentNode.querySelector(".touch");
+  const [start, end] = [0, 1].map((at) => new DOMPoint(
+    line[at ? "x2" : "x1"].baseVal.value, line[at ? "y2" : "y1"].baseVal.value).matrixTransform(line.getScreenCTM()));
+  for (let part = 0.1; part < 0.9; part += 0.02) {
+    const x = start.x + (end.x - start.x) * part, y = start.y + (end.y - start.y) * part;
+    if (document.elementFromPoint(x, y) === line) return [x, y];
+  }
+}"""
+"""A point of a line that no other thing covers, which a pointer can therefore reach."""
+
+
+async def test_every_line_of_the_graph_has_words_beside_it_or_when_pointed_at_and_below_the_picture(address):
+    async with browsing(reduced_motion="reduce") as page:
+        await page.goto(f"{address}/users/noor/graph")
+        assert await page.locator(".web .edge").count() == await page.locator(".web .said").count()
+        words = page.locator(".web .said.crowded", has_text="lives in").first
+        await expect(words).to_have_css("opacity", "0")
+        await page.mouse.move(*await words.evaluate(FREE_POINT))
+        await expect(words).to_have_css("opacity", "1")
+        await page.get_by_text("In words").click()
+        await expect(page.locator("figcaption")).to_contain_text("noor lives in Bergen")
+
+
 CUT_LABELS = """() => [...document.querySelectorAll(".lane .track text")].filter((text) => {
   const room = text.classList.contains("beside") ? text.closest(".track") : text.parentNode.querySelector(".spell");
   const written = text.getBoundingClientRect(), around = room.getBoundingClientRect();
