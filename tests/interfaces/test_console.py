@@ -891,3 +891,9 @@ def test_a_value_too_long_for_its_bar_is_shortened_if_enough_of_it_remains():
     last = replace(before, value="東京都特許許可局長", valid_from=now - timedelta(days=50))
     (lane,) = draw([Row("job", "1", [before, last, after])], now).lanes
     assert lane.spells[1].labels["tiny"] is None
+
+
+def test_no_two_ticks_of_a_timeline_say_the_same():
+    now = datetime(2026, 11, 18, 4, tzinfo=UTC)
+    ticks = draw([Row("city", "1", [Fact("city", "Oslo", valid_from=now)])], now).ticks
+    assert [tick.label for tick in ticks] == ["17 Nov 2026", "09:38", "15:45", "21:52", "18 Nov 2026"]
