@@ -302,6 +302,22 @@ EVERYWHERE = (
 )
 
 
+async def test_text_from_right_to_left_ends_on_the_left():
+    """The mark that ends a Hebrew or Arabic sentence stands at its left end, in a conversation and in a list."""
+    ends = """(each) => {
+      const last = document.createRange(), text = each.firstChild;
+      last.setStart(text, text.length - 1);
+      last.setEnd(text, text.length);
+      return last.getBoundingClientRect().left < each.getBoundingClientRect().left + 30;
+    }"""
+    async with opened() as service, listening(service) as address, browsing() as page:
+        await service.memory.user("ann").session("s").add_message("user", "שלום, אני גרה בתל אביב.")
+        await page.goto(f"{address}/users/ann/chat/s")
+        assert await page.locator("#log .bubble p").evaluate(ends)
+        await page.goto(f"{address}/users/ann/sessions")
+        assert await page.locator(".session .value").evaluate(ends)
+
+
 async def test_on_a_phone_every_page_fits_and_the_menu_opens(address):
     async with browsing(viewport={"width": 390, "height": 844}, has_touch=True) as page:
         for path in EVERYWHERE:
