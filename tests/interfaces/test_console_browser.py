@@ -533,7 +533,7 @@ async def test_very_long_words_stay_within_the_page(width):
     word, name = "W" * 300, "x" * 100
     async with opened() as service:
         user = service.memory.user(name)
-        await user.session("s").add_interaction(word, word)
+        await user.session("s", agent=name).add_interaction(word, word)
         await user.add_memory(word)
         await user.add_fact("k" * 60, word)
         await user.update_preference("tone", word)
