@@ -302,6 +302,25 @@ EVERYWHERE = (
 )
 
 
+async def test_escape_closes_what_was_opened_and_the_focus_goes_back_to_its_button(address):
+    async with browsing(viewport={"width": 390, "height": 844}) as page:
+        await page.goto(f"{address}/users/noor/profile")
+        await page.get_by_role("button", name="Pages").click()
+        menu = await page.locator(".side").bounding_box()
+        assert menu is not None and menu["y"] + menu["height"] == 844  # nothing of the page is seen below it
+        await page.get_by_role("link", name="Sessions").focus()
+        await page.keyboard.press("Escape")
+        await expect(page.get_by_role("button", name="Pages")).to_be_focused()
+        corrects = page.locator("details.over summary")
+        await corrects.nth(1).click()
+        await corrects.nth(0).click()
+        await expect(page.locator("details.over[open]")).to_have_count(1)
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Escape")
+        await expect(page.locator("details.over[open]")).to_have_count(0)
+        await expect(corrects.nth(0)).to_be_focused()
+
+
 async def test_text_from_right_to_left_ends_on_the_left():
     """The mark that ends a Hebrew or Arabic sentence stands at its left end, in a conversation and in a list."""
     ends = """(each) => {

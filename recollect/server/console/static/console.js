@@ -44,6 +44,7 @@ document.addEventListener("alpine:init", () => {
       this.isOpen = !this.isOpen;
     },
     close() {
+      if (this.isOpen) this.$refs.opener.focus(); // not on a page of the menu, which can no longer be seen
       this.isOpen = false;
     },
   }));
@@ -151,6 +152,13 @@ document.addEventListener("submit", (event) => {
     { once: true },
   );
 }, true);
+
+document.addEventListener("keydown", (event) => {
+  const over = event.key === "Escape" && document.activeElement.closest("details.over[open]");
+  if (!over) return;
+  over.open = false;
+  over.querySelector("summary").focus();
+});
 
 // Lines for a terminal are copied by a button, where the browser lets a page do that.
 document.addEventListener("DOMContentLoaded", () => {
