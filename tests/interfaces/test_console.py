@@ -25,6 +25,7 @@ from recollect.server.metrics import Metrics, Shared
 from recollect.testing.fakes import FailingEmbedder
 
 NOOR = "/users/noor"
+BY_SCRIPT = {"HX-Request": "true"}
 HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}", "javascript:alert(1)")
 
 
@@ -195,7 +196,7 @@ async def test_a_turn_of_the_chat_is_answered_stored_and_learned_from(client, se
     ann = service.memory.user("ann")
     proof = proof_in(await shown(client, "/users/ann/chat/monday"))
     said = {"proof": proof, "message": "I live in Oslo and I'm allergic to walnuts."}
-    turn = await client.post("/users/ann/chat/monday", data=said, headers={"HX-Request": "true"})
+    turn = await client.post("/users/ann/chat/monday", data=said, headers=BY_SCRIPT)
     events = [line.partition(": ")[2] for line in turn.text.splitlines() if line.startswith("data: ")]
     page = json.loads(events[-1])["html"]
     assert "".join(json.loads(each)["text"] for each in events[:-1]) == "I'll remember that."
@@ -228,7 +229,7 @@ async def test_an_agent_that_fails_says_so_and_the_users_message_is_kept(clock, 
     async with opened(clock=clock, folder=tmp_path) as service, client_of(service) as client:
         proof = proof_in(await shown(client, "/users/ann/chat/s"))
         said = {"proof": proof, "message": "My cat is called Admiral."}
-        answer = await client.post("/users/ann/chat/s", data=said, headers={"HX-Request": "true"})
+        answer = await client.post("/users/ann/chat/s", data=said, headers=BY_SCRIPT)
         assert answer.text.startswith("event: error") and '"status": 50' in answer.text
         plain = await client.post("/users/ann/chat/s", data=said)
         assert plain.status_code in (502, 503) and "That did not work." in plain.text
@@ -696,17 +697,24 @@ async def test_a_failed_form_links_back_to_its_own_page_and_to_no_other(client, 
 
 async def test_errors_in_a_form_are_shown_beside_it(client):
     proof = proof_in(await shown(client, "/users"))
-    answer = await client.post(
-        "/users/ann/chat/s", data={"proof": proof, "message": " "}, headers={"HX-Request": "true"}
-    )
+    answer = await client.post("/users/ann/chat/s", data={"proof": proof, "message": " "}, headers=BY_SCRIPT)
     assert answer.status_code == 422 and answer.headers["hx-retarget"] == "#notices"
     assert "message" in answer.text and "<html" not in answer.text
+
+
+async def test_a_script_that_sends_a_form_is_told_the_next_page_and_the_notice_waits_for_it(client, noor):
+    proof = proof_in(await shown(client, "/users"))
+    answer = await client.post(
+        f"{NOOR}/learnings", data={"proof": proof, "type": "pattern", "content": "Likes tea."}, headers=BY_SCRIPT
+    )
+    assert (answer.status_code, answer.headers["hx-redirect"], answer.text) == (200, f"{NOOR}/learnings", "")
+    assert 'class="notice"' in await shown(client, f"{NOOR}/learnings")
 
 
 async def test_an_htmx_request_is_redirected_to_sign_in_and_not_filled_with_it(service):
     await service.keys.create(org="default")
     async with client_of(service) as client:
-        answer = await client.get("/users/ann/memories?q=x", headers={"HX-Request": "true"})
+        answer = await client.get("/users/ann/memories?q=x", headers=BY_SCRIPT)
         assert (answer.status_code, answer.headers["hx-redirect"]) == (401, "/sign-in")
 
 

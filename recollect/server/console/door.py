@@ -193,6 +193,5 @@ def _page_before(request: Request) -> str:
 def _to_sign_in(request: Request) -> Response:
     response = moved(request, "sign-in")
     if wants_fragment(request):
-        # A redirect would put the sign-in page into a corner of this one.
-        response = Response(status_code=401, headers={"HX-Redirect": response.headers["location"]})
+        response.status_code = 401
     return response
