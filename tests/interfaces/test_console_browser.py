@@ -337,12 +337,19 @@ async def test_what_is_wrong_with_a_form_is_said_on_its_page_and_nothing_typed_i
 
 async def test_when_the_server_is_gone_the_page_says_so_and_keeps_what_was_typed():
     async with browsing(expected="ERR_CONNECTION|Failed to fetch") as page, opened() as service:
-        learnings = await page.context.new_page()
+        chat, learnings = [await page.context.new_page() for _ in range(2)]
         async with listening(service) as address:
+            await chat.goto(f"{address}/users/ann/chat-new")
             await page.goto(f"{address}/users/ann/memories")
             await learnings.goto(f"{address}/users/ann/learnings")
         await page.get_by_label("Search memories").fill("otters")
         await expect(page.get_by_role("alert")).to_contain_text("The server did not answer.")
+        await chat.get_by_label("Message", exact=True).fill("Hello?")
+        await chat.keyboard.press("Enter")
+        await expect(chat.get_by_role("alert")).to_contain_text("The server did not answer.")
+        await expect(chat.get_by_label("Message", exact=True)).to_have_value("Hello?")
+        await expect(chat.get_by_role("button", name="Send")).to_be_in_viewport(ratio=1)
+        await expect(chat.get_by_text("Tell me something")).to_be_visible()
         await learnings.get_by_label("Learning", exact=True).fill("Likes tea.")
         await learnings.keyboard.press("Enter")
         await expect(learnings.get_by_role("alert")).to_contain_text("The server did not answer.")

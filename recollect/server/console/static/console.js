@@ -75,13 +75,14 @@ document.addEventListener("alpine:init", () => {
       this.said = this.$refs.text.value;
       const waiting = document.getElementById("waiting").content.cloneNode(true);
       waiting.querySelector("[data-said]").textContent = this.said;
-      document.getElementById("hello")?.remove();
+      document.getElementById("hello")?.setAttribute("hidden", "");
       document.getElementById("log").append(waiting);
       this.$refs.text.value = "";
       this.grow();
       toNewest();
     },
     failed() {
+      document.getElementById("hello")?.removeAttribute("hidden");
       this.$refs.text.value = this.said;
       this.grow();
     },
@@ -127,7 +128,8 @@ async function* eventsOf(response) {
 
 function toNewest(behavior = "smooth") {
   const log = document.getElementById("log");
-  log?.scrollTo({ top: log.scrollHeight, behavior });
+  const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches; // what style sheets say does not bind scripts
+  log?.scrollTo({ top: log.scrollHeight, behavior: isCalm ? "instant" : behavior });
 }
 
 // A form that cannot be taken back asks first, in a dialog that says what it does.
