@@ -178,8 +178,9 @@ document.addEventListener("submit", async (event) => {
     form.elements[noticeBoard().querySelector("[data-field]")?.dataset.field]?.focus();
   } catch {
     tellUnanswered();
+  } finally {
+    form.ariaBusy = null; // also for whoever comes back to this page
   }
-  form.ariaBusy = null;
 });
 
 function noticeBoard() {
