@@ -118,7 +118,7 @@ async def _told(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         error = HTTPException(error.status_code, headers=_allowed(request) or error.headers)
     if console.is_for_people(request):
-        return console.refused(request, error)
+        return await console.lost(request, error)
     return problem(error, request.scope[REQUEST_ID])
 
 

@@ -17,9 +17,9 @@ from recollect.server.console import (
     sessions,
     teaching,
 )
-from recollect.server.console.door import is_for_people, refused
+from recollect.server.console.door import is_for_people, lost
 
-__all__ = ["is_for_people", "refused", "routes"]
+__all__ = ["is_for_people", "lost", "routes"]
 
 PAGES = (entrance, chat, sessions, memories, profile, graph, teaching, privacy, overview, operating, reference)
 

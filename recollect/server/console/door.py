@@ -8,6 +8,7 @@ may not do there it may not do here, and what is not its user's does not exist f
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -108,12 +109,20 @@ async def _enter(request: Request, *, adds: bool) -> str:
     service: Service = request.app.state.service
     if service.draining:
         raise Unavailable("the server is shutting down; try again", field="server")
+    cookie, principal = await _recognize(request)
+    if principal is not None:
+        await service.quotas.admit(principal.org, adds=adds)
+    return cookie
+
+
+async def _recognize(request: Request) -> tuple[str, Principal | None]:
+    """Note in the request who is looking, for the frame of the page and its forms."""
+    service: Service = request.app.state.service
     cookie, principal = await _principal(service, request)
     request.scope[PROOF] = service.seats.proof(cookie)
     if principal is not None:
         request.scope[PRINCIPAL] = principal
-        await service.quotas.admit(principal.org, adds=adds)
-    return cookie
+    return cookie, principal
 
 
 async def _principal(service: Service, request: Request) -> tuple[str, Principal | None]:
@@ -143,6 +152,13 @@ async def _proven_form(request: Request, cookie: str) -> Form:
 def is_for_people(request: Request) -> bool:
     """Whether a person went to a page that does not exist: programs use other paths, or do not ask for HTML."""
     return not is_guarded(request.scope["path"]) and "text/html" in request.headers.get("accept", "")
+
+
+async def lost(request: Request, error: Exception) -> Response:
+    """An error at an address that no route has, inside the frame that whoever went there knows."""
+    with suppress(RecollectError):  # without a frame it is still the page that says what is wrong
+        await _recognize(request)
+    return refused(request, error)
 
 
 def refused(request: Request, error: Exception) -> Response:
@@ -177,6 +193,5 @@ def _page_before(request: Request) -> str:
 def _to_sign_in(request: Request) -> Response:
     response = moved(request, "sign-in")
     if wants_fragment(request):
-        # A redirect would put the sign-in page into a corner of this one.
-        response = Response(status_code=401, headers={"HX-Redirect": response.headers["location"]})
+        response.status_code = 401
     return response

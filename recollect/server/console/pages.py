@@ -32,6 +32,8 @@ PROOF = "recollect.proof"
 NOTICE, LAST_USER = "recollect_notice", "recollect_user"
 """Cookies: what was just done, for the next page to report; and whose memory was viewed last."""
 NOTICE_S = 30
+GO_TO = "HX-Redirect"
+"""Header: the page that a script of ours opens next."""
 CAME_FROM = "user"
 Chosen = Annotated[str, Query(alias=CAME_FROM, max_length=LIMITS.id_chars)]
 """In the address of a page about the server: whose memory was viewed before."""
@@ -211,8 +213,13 @@ def rendered(request: Request, name: str, view: Any) -> str:
 
 
 def moved(request: Request, *parts: str, notice: str = "", **query: Any) -> Response:
-    """Redirect to another page after an action; that page shows the notice."""
-    response = RedirectResponse(link(request.scope.get("root_path", ""), *parts, **query), 303)
+    """Redirect to another page after an action; that page shows the notice.
+
+    A request of a script is told the address instead: its browser would follow a redirect unseen, and the page that
+    shows the notice would be the one that nobody sees.
+    """
+    address = link(request.scope.get("root_path", ""), *parts, **query)
+    response = Response(headers={GO_TO: address}) if wants_fragment(request) else RedirectResponse(address, 303)
     if notice:
         response.set_cookie(NOTICE, quote(notice), NOTICE_S, path="/", httponly=True, samesite="strict")
     return response
@@ -227,7 +234,7 @@ def attached(content: str | AsyncIterator[bytes], kind: str, name: str) -> Respo
 
 
 def wants_fragment(request: Request) -> bool:
-    """Whether the request comes from htmx, which puts the response into the current page."""
+    """Whether the request comes from a script of ours, which puts the response into the current page."""
     return request.headers.get("hx-request") == "true"
 
 

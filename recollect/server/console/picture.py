@@ -1,14 +1,15 @@
 """The picture of a graph: where its entities, their names and the words between them go, on wide and narrow screens.
 
 Positions are shares of the width and the height, so one picture serves every screen. Letters keep their size, though:
-on a phone they take twice the share. So the room is measured for both, and what does not fit is marked, to be shown on
-hover: `CROWDED` fits nowhere, `ROOMY` only on a wide screen.
+on a phone they take twice the share. So the room is measured for both, and what does not fit is marked, to be shown
+while its entity or its line is pointed at: `CROWDED` fits nowhere, `ROOMY` only on a wide screen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from unicodedata import east_asian_width
 
 import numpy as np
 
@@ -21,8 +22,8 @@ WIDTHS = {CROWDED: 640, ROOMY: 350}
 """The width of a picture in pixels on a wide and on a narrow screen, by the mark for what does not fit there."""
 HEIGHT, HEIGHT_EACH, ALL_HIGH = 520, 11, 24
 """Its height in pixels, what each entity beyond `ALL_HIGH` adds to it, and that number of entities."""
-LETTER, LINE, DOT = 7.4, 18, 26
-"""The pixels that a letter, a line of text and an entity itself take."""
+LETTER, WIDE_LETTER, LINE, DOT = 7.4, 13.0, 18, 26
+"""The pixels that a letter, one as wide as 東, a line of text and an entity itself take."""
 NAME_BELOW = 27
 """Pixels from the centre of an entity to the centre of its name."""
 NAME_MAX, SAID_MAX = 20, 26
@@ -37,10 +38,11 @@ ALONG = (0.5, 0.42, 0.58, 0.34, 0.66)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An entity in the picture, at a share of its width and height; `room` is empty if its name is always shown."""
+    """An entity in the picture, at a share of its width and height; `room` is empty if its label is always shown."""
 
     id: str
     name: str
+    label: str
     type: str
     x: float
     y: float
@@ -50,7 +52,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What is said about two entities, with both ends and the position of the words."""
+    """What is said about two entities, with both ends and the position of the words; `told` is the whole sentence."""
 
     x1: float
     y1: float
@@ -59,6 +61,7 @@ class Edge:
     x: float
     y: float
     said: str
+    told: str
     room: str
 
 
@@ -82,9 +85,10 @@ def picture(near: Neighbourhood, user: str) -> Picture:
 def _nodes(near: Neighbourhood, user: str, rooms: Sequence[_Room]) -> Iterator[Node]:
     order = {entity.id: place for place, entity in enumerate(near.entities)}
     places = layout(len(order), [(order[each.subject], order[each.object]) for each in near.relations])
-    names = [shortened(user if entity.name == USER else entity.name, NAME_MAX) for entity in near.entities]
+    names = [user if entity.name == USER else entity.name for entity in near.entities]
+    labels = [shortened(name, NAME_MAX) for name in names]
     narrow = rooms[-1]
-    widths = np.array([(max(len(name) * LETTER, DOT) + GAP) / narrow.width for name in names])
+    widths = np.array([(max(_text_px(label), DOT) + GAP) / narrow.width for label in labels])
     if len(places):  # centre a few that lie in a row
         places += 0.5 - (places.min(axis=0) + places.max(axis=0)) / 2
     places[:, 1] = MARGIN + places[:, 1] * (1 - 2 * MARGIN)
@@ -92,9 +96,9 @@ def _nodes(near: Neighbourhood, user: str, rooms: Sequence[_Room]) -> Iterator[N
     for room in rooms:
         for x, y in places.tolist():
             room.take(x, y, DOT, DOT)
-    for entity, name, (x, y) in zip(near.entities, names, places.tolist(), strict=True):
-        mark = _marked(room.name_fits(name, x, y) for room in rooms)
-        yield Node(entity.id, name, entity.type, round(x, 4), round(y, 4), entity is near.entities[0], mark)
+    for entity, name, label, (x, y) in zip(near.entities, names, labels, places.tolist(), strict=True):
+        mark = _marked(room.name_fits(label, x, y) for room in rooms)
+        yield Node(entity.id, name, label, entity.type, round(x, 4), round(y, 4), entity is near.entities[0], mark)
 
 
 def _edges(near: Neighbourhood, nodes: tuple[Node, ...], rooms: Sequence[_Room]) -> Iterator[Edge]:
@@ -105,13 +109,15 @@ def _edges(near: Neighbourhood, nodes: tuple[Node, ...], rooms: Sequence[_Room])
         said.setdefault((relation.subject, relation.object), []).append(relation.relation.replace("_", " "))
     for (subject, object), words in said.items():
         a, b = at[subject], at[object]
-        text = shortened(", ".join(words), SAID_MAX)
+        said_of_both = ", ".join(words)
+        text = shortened(said_of_both, SAID_MAX)
         arrow = f"{text} →" if a.x <= b.x else f"← {text}"
         spots = [(a.x + (b.x - a.x) * part, a.y + (b.y - a.y) * part) for part in ALONG]
-        wide = len(arrow) * LETTER
+        wide = _text_px(arrow)
         x, y = min(spots, key=lambda spot: [room.covered(spot[0], spot[1], wide, LINE) for room in rooms])
         mark = _marked(room.words_fit(arrow, x, y) for room in rooms)
-        yield Edge(a.x, a.y, b.x, b.y, round(x, 4), round(y, 4), arrow, mark)
+        told = f"{a.name} {said_of_both} {b.name}"
+        yield Edge(a.x, a.y, b.x, b.y, round(x, 4), round(y, 4), arrow, told, mark)
 
 
 def shortened(text: str, most: int) -> str:
@@ -121,6 +127,15 @@ def shortened(text: str, most: int) -> str:
     'University…'
     """
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def _text_px(text: str) -> float:
+    """About how long a text is when drawn.
+
+    >>> _text_px("Oslo") == 4 * LETTER, _text_px("東京") == 2 * WIDE_LETTER
+    (True, True)
+    """
+    return sum(WIDE_LETTER if east_asian_width(letter) in "WF" else LETTER for letter in text)
 
 
 def _marked(fits: Iterable[bool]) -> str:
@@ -148,10 +163,10 @@ class _Room:
         return sum(over)
 
     def name_fits(self, name: str, x: float, y: float) -> bool:
-        return self._fits(x, y + NAME_BELOW / self.height, len(name) * LETTER)
+        return self._fits(x, y + NAME_BELOW / self.height, _text_px(name))
 
     def words_fit(self, words: str, x: float, y: float) -> bool:
-        return self._fits(x, y, len(words) * LETTER)
+        return self._fits(x, y, _text_px(words))
 
     def _fits(self, x: float, y: float, wide: float) -> bool:
         """Take the space for words if it is free. Returns whether it was."""

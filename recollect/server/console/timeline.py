@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
 from recollect.profile import Fact
-from recollect.server.console.words import day
+from recollect.server.console.words import clock, day
 
 TICKS = 5
 """How many days are named below a timeline: more would touch each other on a phone."""
@@ -68,7 +68,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A day below the timeline."""
+    """A day, or a time of day, below the timeline."""
 
     place: float
     label: str
@@ -93,8 +93,7 @@ def draw(rows: Sequence[Row], now: datetime, asked: datetime | None = None) -> T
     lanes = tuple(
         Lane(row.key, row.id, _labelled([_spell(fact, scale) for fact in row.facts])) for row in believed if row.facts
     )
-    ticks = tuple(Tick(place / (TICKS - 1), day(scale.at(place / (TICKS - 1)))) for place in range(TICKS))
-    return Timeline(lanes, ticks, None if asked is None else scale.place(asked))
+    return Timeline(lanes, tuple(_ticks(scale)), None if asked is None else scale.place(asked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +106,16 @@ class _Scale:
 
     def at(self, place: float) -> datetime:
         return self.first + (self.last - self.first) * place
+
+
+def _ticks(scale: _Scale) -> Iterator[Tick]:
+    """Days at equal distances; where one would be named again, the time of day."""
+    named = ""
+    for number in range(TICKS):
+        place = number / (TICKS - 1)
+        time = scale.at(place)
+        yield Tick(place, clock(time) if day(time) == named else day(time))
+        named = day(time)
 
 
 def _spell(fact: Fact, scale: _Scale) -> Spell:

@@ -1,4 +1,4 @@
-// Behaviour of the console: the theme, the menu, the chat, and asking before something is done for good.
+// Behaviour of the console: the theme, the menu, the chat, forms, and asking before something is done for good.
 // It is loaded before the page is drawn, so that a dark page is never white first.
 "use strict";
 
@@ -44,6 +44,7 @@ document.addEventListener("alpine:init", () => {
       this.isOpen = !this.isOpen;
     },
     close() {
+      if (this.isOpen) this.$refs.opener.focus(); // not on a page of the menu, which can no longer be seen
       this.isOpen = false;
     },
   }));
@@ -74,13 +75,14 @@ document.addEventListener("alpine:init", () => {
       this.said = this.$refs.text.value;
       const waiting = document.getElementById("waiting").content.cloneNode(true);
       waiting.querySelector("[data-said]").textContent = this.said;
-      document.getElementById("hello")?.remove();
+      document.getElementById("hello")?.setAttribute("hidden", "");
       document.getElementById("log").append(waiting);
       this.$refs.text.value = "";
       this.grow();
       toNewest();
     },
     failed() {
+      document.getElementById("hello")?.removeAttribute("hidden");
       this.$refs.text.value = this.said;
       this.grow();
     },
@@ -126,7 +128,8 @@ async function* eventsOf(response) {
 
 function toNewest(behavior = "smooth") {
   const log = document.getElementById("log");
-  log?.scrollTo({ top: log.scrollHeight, behavior });
+  const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches; // what style sheets say does not bind scripts
+  log?.scrollTo({ top: log.scrollHeight, behavior: isCalm ? "instant" : behavior });
 }
 
 // A form that cannot be taken back asks first, in a dialog that says what it does.
@@ -147,10 +150,101 @@ document.addEventListener("submit", (event) => {
       if (dialog.returnValue !== "yes") return;
       form.dataset.confirmed = "yes";
       form.requestSubmit();
+      delete form.dataset.confirmed; // the next time it asks again
     },
     { once: true },
   );
 }, true);
+
+// A form is sent from the page it is on, so that what goes wrong is said there and nothing typed is lost. One that opens
+// a page of its own, such as a new key, is left to the browser.
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post" || "opens" in form.dataset || !noticeBoard()) return;
+  event.preventDefault();
+  if (form.ariaBusy) return; // once is enough
+  form.ariaBusy = "true";
+  try {
+    const body = new URLSearchParams(new FormData(form));
+    const response = await fetch(form.action, { method: "POST", body, headers: { "HX-Request": "true" } });
+    const next = response.headers.get("HX-Redirect");
+    if (next) {
+      keepPlace(form, next);
+      location.assign(next);
+      return;
+    }
+    if (!response.headers.get("content-type")?.startsWith("text/html")) throw new Error(response.statusText);
+    noticeBoard().innerHTML = await response.text();
+    form.elements[noticeBoard().querySelector("[data-field]")?.dataset.field]?.focus();
+  } catch {
+    tellUnanswered();
+  } finally {
+    form.ariaBusy = null; // also for whoever comes back to this page
+  }
+});
+
+function noticeBoard() {
+  return document.getElementById("notices");
+}
+
+function tellUnanswered() {
+  noticeBoard()?.replaceChildren(document.getElementById("unanswered").content.cloneNode(true));
+}
+
+document.addEventListener("htmx:error", (event) => {
+  if (event.detail.error?.name !== "AbortError") tellUnanswered(); // a newer question stops an older one
+});
+document.addEventListener("htmx:before:request", () => document.querySelector("#notices .danger")?.remove());
+
+// After an action on a long page, people find themselves where they were, on what they acted on.
+const PLACE = "recollect-place";
+
+function keepPlace(form, next) {
+  const place = { next: new URL(next, location).href, y: scrollY, about: subject(form), action: form.action };
+  try {
+    sessionStorage.setItem(PLACE, JSON.stringify(place));
+  } catch {
+    // no storage here: the page begins at its top
+  }
+}
+
+function takePlace() {
+  try {
+    const place = JSON.parse(sessionStorage.getItem(PLACE));
+    sessionStorage.removeItem(PLACE);
+    return place;
+  } catch {
+    return null;
+  }
+}
+
+// What a form acts on: the address without the last word, which says how, and what it carries unseen.
+function subject(form) {
+  const carried = [...form.querySelectorAll("input[type=hidden]:not([name=proof])")].map((each) => each.value);
+  return [form.action.replace(/[^/]*$/, ""), ...carried].join("\n");
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  const place = takePlace();
+  if (place?.next !== location.href) return;
+  scrollTo(0, place.y);
+  const alike = [...document.forms].filter((form) => form.method === "post" && subject(form) === place.about);
+  const same = alike.find((form) => form.action === place.action) ?? alike[0];
+  same?.querySelector("input:not([type=hidden]), textarea, select, button")?.focus({ preventScroll: true });
+});
+
+// Screen readers tell what changes, not what a page comes with: what was just done is put there once more.
+document.addEventListener("DOMContentLoaded", () => {
+  const done = document.querySelector("#notices .notice");
+  if (done) setTimeout(() => noticeBoard().replaceChildren(done.cloneNode(true)), 500);
+});
+
+document.addEventListener("keydown", (event) => {
+  const over = event.key === "Escape" && document.activeElement.closest("details.over[open]");
+  if (!over) return;
+  over.open = false;
+  over.querySelector("summary").focus();
+});
 
 // Lines for a terminal are copied by a button, where the browser lets a page do that.
 document.addEventListener("DOMContentLoaded", () => {
