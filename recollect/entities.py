@@ -4,7 +4,7 @@
     customer = await cache.get("customer", "42", loader=fetch_customer)
 
 One load serves all callers that ask for an entity meanwhile. Its result is cached only if no process
-has pushed or invalidated the entity since the load began: otherwise the newer word stands.
+has pushed, invalidated or erased the entity since the load began: otherwise the newer word stands.
 """
 
 from __future__ import annotations
@@ -195,6 +195,7 @@ class EntityCache:
     async def _load(self, type: str, id: str, loader: Loader, life_ms: int | None) -> dict[str, Any] | None:
         place = self._id(type, id)
         watched = [place, self._stamp_id(type), self._stamp_id(None)]
+        epoch = await self._ledger.epoch_of(self._partition)
         before = {record.id: record for record in await self._ledger.get(self._partition, watched)}
         if place in before and _answers(before[place]):
             return _data(before[place])  # it arrived while this load was about to start
@@ -210,9 +211,13 @@ class EntityCache:
                 result = _data(held)  # somebody pushed it meanwhile: that is newer
             if any(_version(known.get(each)) != _version(before.get(each)) for each in watched):
                 return None
-            return Changes(self._partition, put=(_over(fresh, held, now, keep_ms),))
+            return Changes(self._partition, put=(_over(fresh, held, now, keep_ms),), epoch=epoch)
 
-        await self._ledger.update_all(self._partition, watched, decide)
+        try:
+            await self._ledger.update_all(self._partition, watched, decide)
+        except Conflict as conflict:
+            if conflict.field != "epoch":
+                raise
         return result
 
     # ── records ──────────────────────────────────────────────────────────────────────────────────

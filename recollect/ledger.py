@@ -34,7 +34,16 @@ from recollect.records import (
     new_id,
     payload_of,
 )
-from recollect.stores.contract import IDS_MAX, OPERATIONS_MAX, OWN_KEY, PAYLOAD_MAX_BYTES, Page, Store, veil_of
+from recollect.stores.contract import (
+    CHANGES_MIN,
+    IDS_MAX,
+    OPERATIONS_MAX,
+    OWN_KEY,
+    PAYLOAD_MAX_BYTES,
+    Page,
+    Store,
+    veil_of,
+)
 
 UPDATE_TRIES = 40
 """How often a read-decide-write is attempted when another process was faster. With 8, three processes that wrote one
@@ -265,6 +274,10 @@ class Ledger:
             place = {id: number for number, id in enumerate(ids)}
             found.sort(key=lambda record: place[record.id])
         return found
+
+    async def epoch_of(self, partition: Partition) -> int:
+        """The partition's epoch, which changes when all of it is erased: late work names it, and then writes nothing."""
+        return (await self.store.changes(partition, None, CHANGES_MIN)).mark.epoch
 
     async def one(self, partition: Partition, id: str, field: str = "id") -> Record:
         """The record, or `NotFound`: the same answer for what is gone and for what belongs to someone else."""

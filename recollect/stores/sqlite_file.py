@@ -40,6 +40,9 @@ MAGIC = b"SQLite format 3\x00"
 HEADER_BYTES = 100
 WAL_FORMAT = b"\x02\x02"  # header bytes of WAL mode, in which no rollback journal may lie beside the file
 CHECKPOINT_PAUSE_S = 0.01
+COMPACTED_IN_MEMORY_BYTES = (
+    32 * 1024 * 1024
+)  # a larger file is rewritten by way of a temporary one, however large it is
 SQLITE_VERSION = sqlite3.sqlite_version
 _PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
 
@@ -456,13 +459,29 @@ def _is_writable(path: Path) -> bool:
 
 
 def _compact(db: Connection) -> None:
-    db.execute("vacuum")
+    _vacuum(db)
     until = time.monotonic() + _pragma(db, "busy_timeout") / 1000
     # SQLite waits for readers, but a checkpoint by another process makes ours return at once, undone.
     while db.execute("pragma wal_checkpoint(truncate)").fetchone()[0]:
         if time.monotonic() > until:
             raise Busy("another process is still reading what was forgotten; compact again later", field="store")
         time.sleep(CHECKPOINT_PAUSE_S)
+
+
+def _vacuum(db: Connection) -> None:
+    """Rewrite the file. SQLite first copies all that lives: in memory, or, of a larger file, to one without a name."""
+    if _pragma(db, "page_count") * _pragma(db, "page_size") > COMPACTED_IN_MEMORY_BYTES:
+        try:
+            db.execute("pragma temp_store = file")
+            db.execute("vacuum")
+            return
+        except sqlite3.OperationalError as error:
+            if isinstance(translated(error), Busy):
+                raise
+            # There may be no folder for temporary files, or no room in it, and memory enough.
+        finally:
+            db.execute("pragma temp_store = memory")
+    db.execute("vacuum")
 
 
 def packed(born: tuple[int, int]) -> int:

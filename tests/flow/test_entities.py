@@ -11,7 +11,9 @@ from recollect.entities import DATA_BYTES, FOUND_MAX, EntityCache, Loads
 from recollect.errors import TooLarge, ValidationError
 from recollect.layers import LAYERS
 from recollect.ledger import Ledger
+from recollect.records import Partition
 from recollect.stores import open_store
+from recollect.stores.contract import forget_whole
 
 
 class Shop:
@@ -164,6 +166,17 @@ async def test_an_entity_loaded_during_an_invalidation_is_returned_but_not_kept(
     assert await cache.get("customer", "a") is None
     assert await cache.get("customer", "a", loader=shop) == {"n": "new"}
     assert await cache.get("customer", "a") == {"n": "new"}
+
+
+async def test_an_entity_loaded_while_its_org_is_erased_is_returned_but_not_kept(cache, ledger):
+    shop = Shop(**{"42": {"plan": "gold"}})
+    shop.open.clear()
+    load = asyncio.create_task(cache.get("customer", "42", loader=shop))
+    await shop.asked.wait()
+    await forget_whole(ledger.store, Partition("acme", ""), ledger.clock())
+    shop.open.set()
+    assert await load == {"plan": "gold"}
+    assert await cache.list() == []
 
 
 async def test_invalidating_another_type_does_not_keep_a_load_from_being_cached(cache):
