@@ -276,7 +276,7 @@ class Ledger:
         return found
 
     async def epoch_of(self, partition: Partition) -> int:
-        """The partition's epoch, which changes when all of it is erased: late work names it, and then writes nothing."""
+        """The epoch of a partition, which changes when all of it is erased: late work that names it writes nothing."""
         return (await self.store.changes(partition, None, CHANGES_MIN)).mark.epoch
 
     async def one(self, partition: Partition, id: str, field: str = "id") -> Record:
