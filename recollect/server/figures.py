@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from recollect.errors import Busy, Unavailable
 from recollect.records import SECOND_MS
+from recollect.server.gate import AWAY
 from recollect.server.metrics import MEDIA_TYPE, Gauge
 from recollect.server.routing import ADMIN, Here, router
 from recollect.server.service import Service
@@ -14,16 +18,28 @@ from recollect.stores.contract import Survey
 
 routes = router("", "figures")
 
+UP = "Whether the store answers."
+
 
 @routes.get("/metrics", response_class=PlainTextResponse, openapi_extra=ADMIN)
-async def metrics(service: Here) -> Response:
-    """Metrics in the text format of Prometheus."""
-    survey = await service.surveys.latest()
-    text = service.figures_of_all().text(_gauges(service, survey))
+async def metrics(request: Request, service: Here) -> Response:
+    """Metrics in the text format of Prometheus. While the store is away, those of the server alone."""
+    survey = None if AWAY in request.scope else await _counted(service)
+    gauges = chain([Gauge("store_up", UP, float(survey is not None))], _of_store(service, survey), _of_process(service))
+    text = service.figures_of_all().text(gauges)
     return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
 
-def _gauges(service: Service, survey: Survey) -> Iterator[Gauge]:
+async def _counted(service: Service) -> Survey | None:
+    try:
+        return await service.surveys.latest()
+    except (Busy, Unavailable):
+        return None
+
+
+def _of_store(service: Service, survey: Survey | None) -> Iterator[Gauge]:
+    if survey is None:
+        return
     states = {"waiting": survey.jobs_waiting, "running": survey.jobs_running, "scheduled": survey.jobs_scheduled}
     for state, count in states.items():
         yield Gauge("jobs", "Jobs in the store, by state; scheduled ones are not due yet.", count, {"state": state})
@@ -36,6 +52,9 @@ def _gauges(service: Service, survey: Survey) -> Iterator[Gauge]:
     yield Gauge("survey_age_seconds", "How long ago records, jobs and users were counted.", service.surveys.age_s)
     if survey.bytes is not None:
         yield Gauge("store_bytes", "Size of the store.", survey.bytes)
+
+
+def _of_process(service: Service) -> Iterator[Gauge]:
     index = service.memory.describe()["index"]
     about = "The indexes that the answering process holds in memory, and those it has moved to a file."
     for name in ("partitions", "records", "mib", "aside", "aside_mib"):

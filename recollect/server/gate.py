@@ -5,6 +5,7 @@ Until a key is made, only this machine is let in, as the operator; after that, e
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
@@ -13,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect import validate
-from recollect.errors import Forbidden, Unavailable
+from recollect.errors import Busy, Forbidden, Unavailable
 from recollect.server.admission import caller
 from recollect.server.callers import take_once
 from recollect.server.errors import TooMany, Unauthorized
@@ -28,6 +29,12 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "v
 """Headers that a proxy adds to a request it forwards: the original client may be anywhere."""
 GUARDED = ("/api", "/metrics", "/mcp")
 """Paths that need a key. Anybody may ask whether the server is up and what its API is."""
+FIGURES = "/metrics"
+"""The path that is wanted most while the store is away."""
+KEYS_WAIT_S = 2.0
+"""How long a request for it waits for the keys: a scrape has ten seconds."""
+AWAY = "recollect.away"
+"""Key in a request's scope: the store did not answer, and the request was let in by the keys as last read."""
 _UNDER_GUARDED = tuple(f"{root}/" for root in GUARDED)
 
 
@@ -63,15 +70,17 @@ class Gate:
             if self._service.draining:
                 raise Unavailable("the server is shutting down; try again", field="server")
             principal = scope[PRINCIPAL] = await self._principal(scope)
-            await self._service.quotas.admit(principal.org, adds=may_add(scope["method"], scope["path"]))
+            if AWAY not in scope:
+                await self._service.quotas.admit(principal.org, adds=may_add(scope["method"], scope["path"]))
         await self._app(scope, receive, send)
 
     async def _principal(self, scope: Scope) -> Principal:
         headers = Headers(scope=scope)
         given = headers.getlist("authorization")
-        if not given and not await self._service.keys.exist():
+        await self._read_keys(scope)
+        if not given and not self._service.keys.are_held:
             return of_this_machine(scope)
-        key = await self._service.keys.find(_token(given[0])) if len(given) == 1 else None
+        key = self._service.keys.held(_token(given[0])) if len(given) == 1 else None
         if len(given) == 1:
             self._remember(scope, given[0], key)
         if key is None:
@@ -81,6 +90,19 @@ class Gate:
         if asked is not None and asked != key.org:
             raise Forbidden("must be the org of the key, or be left out", field=ORG_HEADER)
         return admitted(self._service, key, scope)
+
+    async def _read_keys(self, scope: Scope) -> None:
+        """Read the keys anew. For figures, which name nobody, the keys as last read will do while the store is away."""
+        if scope["path"].removeprefix(scope.get("root_path", "")) != FIGURES:
+            await self._service.keys.read()
+            return
+        try:
+            async with asyncio.timeout(KEYS_WAIT_S):
+                await self._service.keys.read()
+        except (TimeoutError, Busy, Unavailable):
+            if not self._service.keys.were_read:
+                raise Unavailable(field="store") from None
+            scope[AWAY] = True
 
     def _remember(self, scope: Scope, authorization: str, key: Key | None) -> None:
         service, host, token = self._service, host_of(scope), caller(authorization.encode("latin-1"))

@@ -109,22 +109,28 @@ class Keys:
 
         How long it takes says nothing about a secret: whatever has the form of a token is hashed, and compared whole.
         """
-        await self._all()
-        return self._right(token)
+        await self.read()
+        return self.held(token)
 
     def recognises(self, token: str) -> bool:
         """Whether a token is right according to the keys as last read: a cheap check that grants no access.
 
         True for any token until the keys have been read once.
         """
-        return self._mark is None or self._right(token) is not None
+        return not self.were_read or self.held(token) is not None
+
+    @property
+    def were_read(self) -> bool:
+        """Whether the keys have been read once."""
+        return self._mark is not None
 
     @property
     def are_held(self) -> bool:
         """Whether there were any keys when they were last read."""
         return bool(self._held)
 
-    def _right(self, token: str) -> Key | None:
+    def held(self, token: str) -> Key | None:
+        """The same by the keys as last read."""
         parts = _TOKEN.match(token)
         if parts is None:
             return None
@@ -142,13 +148,13 @@ class Keys:
 
     async def list(self) -> list[Key]:
         """All keys, including those no longer active, in the order in which they were created."""
-        return [_key(record) for record in sorted((await self._all()).values(), key=lambda each: each.born)]
+        return [_key(record) for record in sorted((await self.read()).values(), key=lambda each: each.born)]
 
     async def exist(self) -> bool:
         """Whether a key was ever created. Revoked ones count: revoking a key must never open the server."""
-        return bool(await self._all())
+        return bool(await self.read())
 
-    async def _all(self) -> Mapping[str, Record]:
+    async def read(self) -> Mapping[str, Record]:
         """The keys by id, as of now. Every request needs them, so only changes are read."""
         while True:
             mark = self._mark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -12,9 +13,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 from server_stage import client_of, opened
 
+from recollect.errors import Unavailable
+from recollect.server import gate
 from recollect.server.alive import Alive
 from recollect.server.metrics import Metrics, Shared
 from recollect.server.tracing import Tracing
+from recollect.stores.in_memory import InMemoryStore
 from recollect.testing.fakes import ManualClock
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "examples" / "grafana" / "recollect.json"
@@ -89,6 +93,48 @@ async def test_jobs_caches_and_the_store_have_metrics():
     assert found['recollect_cache_lookups_total{cache="entities",result="miss"}'] == 1
     assert found['recollect_store_duration_seconds_count{verb="claim"}'] >= 1
     assert found["recollect_oldest_job_age_seconds"] >= 0 and found["recollect_sessions"] == 1
+
+
+class Leaving(InMemoryStore):
+    """A store that can be away: it refuses to answer, or does not answer at all."""
+
+    away = hangs = False
+
+    async def changes(self, *given, **named):
+        await self._answer()
+        return await super().changes(*given, **named)
+
+    async def survey(self, *given, **named):
+        await self._answer()
+        return await super().survey(*given, **named)
+
+    async def _answer(self):
+        if self.hangs:
+            await asyncio.sleep(60)
+        if self.away:
+            raise Unavailable(field="store")
+
+
+@pytest.mark.parametrize("how", ["away", "hangs"])
+async def test_the_servers_own_metrics_can_be_read_while_the_store_is_away(how, monkeypatch):
+    monkeypatch.setattr(gate, "KEYS_WAIT_S", 0.1)
+    store = Leaving()
+    async with opened(store) as service, client_of(service) as client:
+        _, token = await service.keys.create(org="default", scope="admin")
+        _, other = await service.keys.create(org="default", scope="write")
+        client.headers["authorization"] = f"Bearer {token}"
+        await used(client, service)
+        assert figures((await client.get("/metrics")).text)["recollect_store_up"] == 1
+        setattr(store, how, True)
+        answer = await client.get("/metrics")
+        found = figures(answer.text)
+        assert answer.status_code == 200 and found["recollect_store_up"] == 0
+        assert found["recollect_contexts_total"] >= 1 and "recollect_partitions" not in found
+        for wrong in (other, token[:-2]):
+            refused = await client.get("/metrics", headers={"authorization": f"Bearer {wrong}"})
+            assert refused.status_code in (401, 403)
+        store.hangs, store.away = False, True
+        assert (await client.get("/api/users")).status_code == 503, "nothing else is given out by old keys"
 
 
 async def test_a_search_by_a_user_with_nothing_new_is_one_look_for_changes(tmp_path, spans):
