@@ -302,6 +302,9 @@ class CosmosStore:
             home = veil_of(partition) if stays else partition
             writes = writes_of(prepared, plan, held, documents, now, home)
             if held.etag and not writes:
+                # Without a write, nothing else tells whether what was read is as old as the head.
+                if any(row.get("revision", 0) > held.head.revision for row in documents.values()):
+                    continue
                 return plan.revision
             head = write_head(home, held, held.head._replace(revision=plan.revision))
             if await self._link.send(partition_name(home), [head, *writes]):

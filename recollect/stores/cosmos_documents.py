@@ -43,7 +43,9 @@ from recollect.stores.cosmos_link import Document, Operation
 NAME_MAX = 900
 """The most characters in an id or a partition's name; the service takes 1,023 and 2,048 bytes."""
 _PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
-META_FIELDS = ("id", "_etag", "epoch", "version", "digest", "born", "dropped", "dead_at", "attempt", "result", "at")
+META_FIELDS = (
+    "id", "_etag", "epoch", "revision", "version", "digest", "born", "dropped", "dead_at", "attempt", "result", "at",
+)  # fmt: skip
 """What a commit must know about a document it touches."""
 
 

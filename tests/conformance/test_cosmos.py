@@ -55,6 +55,21 @@ class TestCosmos(StoreConformance):
         await super().test_the_last_50_of_100_000_cost_at_most_twice_the_last_50_of_1_000(store)
 
 
+async def test_a_record_that_another_process_writes_at_the_same_moment_is_answered_with_its_revision(
+    store_url, monkeypatch
+):
+    async with opened(store_url) as store, opened(store_url) as second:
+        assert await put(store, message("m0")) == 1
+        read = store._metas
+
+        async def read_after_another_wrote(*asked):
+            await put(second, message("m1"))
+            return await read(*asked)
+
+        monkeypatch.setattr(store, "_metas", read_after_another_wrote)
+        assert await put(store, message("m1")) == 2
+
+
 # ── the limits of the service ────────────────────────────────────────────────────────────────────
 
 
