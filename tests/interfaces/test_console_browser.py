@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright, expect
 from server_stage import listening, opened
 
@@ -33,29 +34,39 @@ expect.set_options(timeout=PATIENCE_MS)
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here"),
     pytest.mark.xdist_group("browser"),
+    pytest.mark.asyncio(loop_scope="module"),
 ]
+
+BROWSERS: list[Browser] = []
+"""The one that is open for all tests of this file: starting one takes as long as most of them."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
+async def browser() -> AsyncIterator[None]:
+    async with async_playwright() as playwright:
+        BROWSERS.append(await playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS)))
+        yield
+        await BROWSERS.pop().close()
 
 
 @asynccontextmanager
 async def browsing(*, expected: str = "", **more: Any) -> AsyncIterator[Page]:
-    """A page of a fresh browser. Any complaint of the browser is an error, and so is a request to another server.
+    """A page for somebody new. Any complaint of the browser is an error, and so is a request to another server.
 
     `expected` is a pattern for complaints that the test provokes.
     """
-    async with async_playwright() as playwright:
-        browser: Browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        context = await browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | more))
-        page = await context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
-        complaints: list[str] = []
-        page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}") if is_bad(said.type) else None)
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("request", lambda asked: None if is_ours(asked.url) else complaints.append(f"asked {asked.url}"))
-        try:
-            yield page
-            assert [each for each in complaints if not expected or not re.search(expected, each)] == []
-        finally:
-            await browser.close()
+    context = await BROWSERS[-1].new_context(**({"viewport": {"width": 1280, "height": 800}} | more))
+    page = await context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}") if is_bad(said.type) else None)
+    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    page.on("request", lambda asked: None if is_ours(asked.url) else complaints.append(f"asked {asked.url}"))
+    try:
+        yield page
+        assert [each for each in complaints if not expected or not re.search(expected, each)] == []
+    finally:
+        await context.close()
 
 
 def is_bad(kind: str) -> bool:
@@ -66,7 +77,7 @@ def is_ours(address: str) -> bool:
     return address.startswith(("http://127.0.0.1:", "data:", "about:", "blob:"))
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def address() -> AsyncIterator[str]:
     """A server with the sample, and a worker running beside it."""
     async with opened(settings={"worker": True}) as service:
