@@ -378,11 +378,20 @@ class Facts:
 
     def _take(self, lines: dict[str, Timeline], known: Mapping[str, Record], claim: Claim, now: int) -> None:
         """Decide one claim, given what was read and what was decided before it."""
+        claim = self._since_the_wrong_one(lines, claim)
         id = self._id(claim.key, claim.value)
         head = known.get(id) or Record(id, self._layer.name, self._scope)
         if head.layer != self._layer.name:
             raise Conflict("the id of this fact is taken by another memory", field="id")
         lines[id] = decide(lines.get(id) or Timeline(head), claim, now)
+
+    def _since_the_wrong_one(self, lines: Mapping[str, Timeline], claim: Claim) -> Claim:
+        """A value of a set that corrects another one, true since that one was thought to be, as for any other key."""
+        if not claim.key.many or not claim.instead_of or claim.valid_from is not None:
+            return claim
+        wrong = lines[self._id(claim.key, claim.instead_of)].head
+        is_voided = wrong.data.get("voided", {}).get("by") == claim.telling
+        return replace(claim, valid_from=wrong.valid_from) if is_voided else claim
 
     def _changes(self, put: Sequence[Record], now: int) -> Changes:
         wanting = tuple(record.id for record in put if record.layer == self._layer.name and record.vector is None)
@@ -578,7 +587,7 @@ def _apart(claim: Claim, wrong: str, reason: str = "") -> list[Claim]:
     if claim.value and not claim.key.many:
         return [replace(claim, kind="corrects", instead_of=wrong, reason=reason)]
     denied = [replace(claim, kind="denies", value=wrong, reason=reason)] if wrong else []
-    return [*denied, claim] if claim.value else denied
+    return [*denied, replace(claim, instead_of=wrong)] if claim.value else denied
 
 
 def _all_records(lines: Mapping[str, Timeline], known: Mapping[str, Record]) -> list[Record]:

@@ -435,6 +435,10 @@ class Hit:
 
     __slots__ = ("_neighbours", "_record", "_shared", "legs", "place", "score")
 
+    score: float
+    place: int
+    legs: Mapping[str, Leg]
+
     def __init__(
         self,
         record: Record,

@@ -20,7 +20,7 @@ from recollect.graph import Graph
 from recollect.layers import is_current
 from recollect.ledger import ERASURES, Ledger, portions
 from recollect.policies.learnings import learning_score
-from recollect.policies.merging import unmerged
+from recollect.policies.merging import KEPT_APART, unmerged
 from recollect.policies.recurring import RESTS_ON
 from recollect.policies.retention import TOUCHED_AT, Pruned, is_pinned, to_prune, touched
 from recollect.records import DAY_MS, HOUR_MS, Changes, Partition, Record, Scope
@@ -212,7 +212,8 @@ class Upkeep:
         if "merged_into" in record.data and record.layer == "long_term":
             older = await self._ledger.get(partition, [record.data["merged_into"]])
             alone = record.with_(valid_to=None, data=_without(record, "merged_into", "reason", "before_merge"))
-            put = unmerged(older[0], record) if older else (alone,)
+            *kept, alone = unmerged(older[0], record) if older else (alone,)
+            put = (*kept, alone.with_(data=dict(alone.data) | {KEPT_APART: True}))
         elif "retired" in record.data:
             put = (record.with_(valid_to=None, data=_without(record, "retired") | {TOUCHED_AT: self._ledger.clock()}),)
         else:

@@ -11,7 +11,7 @@ reconstructed (`believed`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -474,7 +474,7 @@ def believed(spells: Iterable[Record], known_at: int) -> list[Record]:
     """
     as_known = [_as_known(spell, known_at) for spell in spells if spell.created_at <= known_at]
     known = _without_overruled(as_known, known_at)
-    lasting = sorted((spell for spell in known if not _is_empty(spell)), key=_interval)
+    lasting = sorted(_around(spell for spell in known if not _is_empty(spell)), key=_interval)
     begun = [spell for spell in lasting if spell.valid_from is not None]
     sure = _bounded(_joined([spell for spell in begun if is_sure(spell, known_at)]))
     unsure = _bounded(_joined([spell for spell in begun if not is_sure(spell, known_at)]))
@@ -548,6 +548,33 @@ def _replaces(other: Record, spell: Record) -> bool:
 
 def _never_held(spell: Record, following: Record | None) -> bool:
     return following is not None and start_of(following) < start_of(spell)
+
+
+def _around(spells: Iterable[Record]) -> Iterator[Record]:
+    """The spells, each in parts where others held in between: "I live in Oslo" and "I lived in Rome in 2018".
+
+    Those others were told as over, with beginning and end, so the value that holds on holds again after them.
+    """
+    whole = list(spells)
+    between = sorted((spell for spell in whole if _is_told_as_over(spell)), key=_interval)
+    for spell in whole:
+        inside = [other for other in between if start_of(spell) < start_of(other) and end_of(other) < end_of(spell)]
+        yield from _parts(spell, inside) if inside and stands(spell) else (spell,)
+
+
+def _parts(spell: Record, inside: Sequence[Record]) -> Iterator[Record]:
+    since = start_of(spell)
+    for other in inside:
+        if since < start_of(other):
+            yield spell.with_(valid_from=since, valid_to=other.valid_from)
+        since = max(since, int(end_of(other)))
+    yield spell.with_(valid_from=since)
+
+
+def _is_told_as_over(spell: Record) -> bool:
+    """Whether nobody said that it is true, only from when to when it was, and surely."""
+    told_as_over = spell.data["last_seen"] is None and spell.data["status"] not in UNTRUE
+    return told_as_over and is_sure(spell) and spell.valid_from is not None and spell.valid_to is not None
 
 
 def _only_vague(spells: Sequence[Record]) -> list[Record]:

@@ -239,6 +239,8 @@ class Merge:
 # record's own importance and confidence, `before_merge` what the end has overwritten.
 _OF_OLDER = ("merged", "merged_count", "before_merges")
 _OF_NEWER = ("merged_into", "reason", "before_merge")
+KEPT_APART = "kept_apart"
+"""In the data of a record: somebody undid its merge, so it is not merged into another one again."""
 
 
 def merges_of(record: Record) -> tuple[Merge, ...]:
@@ -278,10 +280,12 @@ def merged(
 def can_stand_for(older: Record, newer: Record) -> bool:
     """Whether nothing is lost when the newer one ends: the older is equally trusted, and does not expire sooner.
 
-    A pinned record stays by itself: it neither ends nor absorbs others, which would be forgotten with it.
+    A pinned record stays by itself: it neither ends nor absorbs others, which would be forgotten with it. One
+    whose merge was undone does not end again.
     """
     lives_as_long = older.expires_at is None or (newer.expires_at is not None and newer.expires_at <= older.expires_at)
-    return older.trust == newer.trust and lives_as_long and not is_pinned(older) and not is_pinned(newer)
+    stays = is_pinned(older) or is_pinned(newer) or newer.data.get(KEPT_APART)
+    return older.trust == newer.trust and lives_as_long and not stays
 
 
 def _merge_of(older: Record, newer: Record, similarity: float, now: int, reason: str) -> Merge:

@@ -230,6 +230,8 @@ async def test_memories_that_say_the_same_become_one_and_can_be_separated_again(
     assert (await ann.maintain()).is_idle
     await ann.restore("tea-1")
     assert len(await known(ann)) == 3
+    assert (await ann.maintain()).is_idle, "what somebody has separated is not merged again"
+    assert len(await known(ann)) == 3
 
 
 async def test_a_crash_between_two_steps_leaves_nothing_half_done(open_memory, store_url, clock):

@@ -145,6 +145,16 @@ async def test_values_from_before_the_current_one_go_into_the_history(facts):
     assert await told(facts, "employer") == [("Acme", "ended")]
 
 
+async def test_a_time_elsewhere_in_between_leaves_the_current_value_as_every_prompt_has_it(memory):
+    ann = memory.user("ann")
+    await ann.add_fact("city", "Oslo", valid_from="2015-01-01")
+    await ann.add_fact("city", "Rome", valid_from="2018-01-01", valid_to="2019-01-01")
+    assert "Lives in Oslo" in (await ann.get_context("Where do I live?")).system
+    assert await values(ann.facts, "city") == ["Oslo"]
+    for year, city in (("2016", "Oslo"), ("2018", "Rome"), ("2020", "Oslo")):
+        assert [fact.value for fact in (await ann.profile(as_of=f"{year}-06-01")).facts] == [city]
+
+
 async def test_a_value_that_begins_later_is_not_valid_before(facts, clock):
     await facts.add("city", "Rome")
     await facts.add("city", "Oslo", valid_from="2026-06-01")
@@ -172,6 +182,19 @@ async def test_to_correct_a_set_the_wrong_value_must_be_named(facts):
     assert caught.value.field == "instead_of"
     await facts.correct("pet", "Max", instead_of="rex")
     assert sorted(await values(facts, "pet")) == ["Max", "Tom"]
+
+
+async def test_the_right_value_of_a_set_holds_since_the_wrong_one_was_thought_to(ledger, facts, clock):
+    told_at = clock()
+    await facts.add("pet", "Rex")
+    await learn(ledger, found("I have a cat, Tim.", "pet", "Tim", told_at))
+    clock.advance(days=2)
+    await facts.correct("pet", "Max", instead_of="Rex")
+    await learn(ledger, found("It is Tom, not Tim.", "pet", "Tom", clock(), corrects=True, instead_of="Tim"))
+    await facts.correct("pet", "Bob", instead_of="Unheard of")
+    assert sorted(fact.value for fact in await facts.list(as_of=told_at)) == ["Max", "Tom"]
+    assert sorted(fact.value for fact in await facts.list(known_at=told_at)) == ["Rex", "Tim"]
+    assert sorted(await values(facts, "pet")) == ["Bob", "Max", "Tom"]
 
 
 async def test_an_end_may_lie_in_the_past_but_not_before_the_beginning(facts, clock):

@@ -138,6 +138,20 @@ def test_a_former_value_is_history_and_leaves_the_current_one_alone():
     assert place.intervals() == [("Rome", None, 10), ("Oslo", 10, None)], "told again it is no news"
 
 
+def test_a_value_holds_again_after_others_that_held_in_between():
+    rome = told("Rome", 20, "ends", valid_from=20, valid_to=30)
+    paris = told("Paris", 25, "ends", valid_from=25, valid_to=40)
+    for claims in [(told("Oslo", 10), rome), (rome, told("Oslo", 10))]:
+        place = Place(*claims)
+        assert place.current() == "Oslo"
+        assert place.intervals() == [("Oslo", 10, 20), ("Rome", 20, 30), ("Oslo", 30, None)]
+    place.take(paris)
+    assert place.intervals() == [("Oslo", 10, 20), ("Rome", 20, 25), ("Paris", 25, 40), ("Oslo", 40, None)]
+    moved = Place(told("Oslo", 10), rome, told("Bergen", 50))
+    assert moved.intervals() == [("Oslo", 10, 20), ("Rome", 20, 30), ("Oslo", 30, 50), ("Bergen", 50, None)]
+    assert moved.intervals(known_at=1_000) == [("Oslo", 10, None)]
+
+
 def test_a_closed_spell_does_not_touch_a_later_one_of_the_same_value():
     place = Place(said("Oslo", 100), said("Oslo", 200, "ends", valid_from=10, valid_to=15))
     assert place.current() == "Oslo"
