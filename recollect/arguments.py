@@ -16,9 +16,7 @@ from recollect.records import Record, Scope
 if TYPE_CHECKING:
     from recollect.flow import Flow
 
-
 T = TypeVar("T")
-
 
 READERS = ("rules", "model")
 """What can reprocess stored conversations."""

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from recollect.setting_changes import SettingChanges
     from recollect.upkeep import Maintained
 
-
 log = logging.getLogger("recollect.memory")
 
 

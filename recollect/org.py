@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from recollect.flow import Flow
     from recollect.privacy import Receipt
 
-
 SIDE_BY_SIDE = 16
 """Users queried concurrently: a server answers for all of them in the time of one, without being flooded."""
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from recollect.trust import SetAside, Trust, Undone
     from recollect.upkeep import Maintained
 
-
 EDITS_MAX = 45
 """Edits per call: each also writes the previous state, and all go into one commit."""
 
