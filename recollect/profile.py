@@ -7,9 +7,10 @@ written in the same commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from recollect import validate
@@ -23,19 +24,24 @@ from recollect.policies.facts import (
     SURE,
     UNTRUE,
     Claim,
+    Telling,
     Timeline,
     believed,
     decide,
+    ended_by,
     faded,
     has_value,
     in_force,
+    is_to_come,
     of_spell,
+    start_of,
     text_mark,
 )
 from recollect.policies.graphs import SAID_BY_FACTS
-from recollect.policies.keys import FOLLOWERS, OPPOSITES, Key, is_without_work, key_of, same_value
+from recollect.policies.keys import AT_ODDS, FOLLOWERS, OPPOSITES, Key, is_without_work, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
+from recollect.policies.unlearning import resettled
 from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, enrich_job, new_id
 
 UPSERT_MAX = 30
@@ -44,6 +50,9 @@ PARTLY_NAMED = ("vehicle", "device")
 """Keys whose values people name by a part of them when they part with one."""
 APPLIED_DRAFTS, APPLIED_PUTS = 40, 40
 """Per commit: how many drafts are considered, and after how many records the remaining drafts wait."""
+
+OVERRULING = ("denies", "corrects")
+"""Claims that a value was never true: they also concern what is behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +202,13 @@ class Facts:
         told = self._masked(_Told(kind, validate.fact_value(value), message_id=message_id))
         now = self._ledger.clock()
         claim = replace(told.claim(await self._sources([message_id]), now, status="confirmed"), at=now)
-        facts = await self._write(_apart(claim, wrong, self._reason(reason)))
-        return facts[-1]
+        claims = _apart(claim, wrong, self._reason(reason))
+
+        async def known() -> tuple[Sequence[Claim], Sequence[Record]]:
+            found = await self._ledger.get(self._partition, self._ids(claims))
+            return claims, [head for head in found if head.layer == self._layer.name]
+
+        return (await self._write_about(known))[-1]
 
     async def end(self, key: str, value: str | None = None, *, at: Any = None, reason: str = "") -> list[Fact]:
         """State that it is no longer true, from now or from `at`. For a set, no `value` means all its values."""
@@ -202,7 +216,10 @@ class Facts:
         return await self._about(key, value, "ends", valid_to=until, reason=self._reason(reason))
 
     async def reject(self, key: str, value: str | None = None, *, reason: str = "") -> list[Fact]:
-        """State that it never was true. It is not learned again from the same text."""
+        """State that it never was true. It is not learned again from the same text.
+
+        A value that ended only because of it holds again. `value` may also be one that is yet to begin.
+        """
         return await self._about(key, value, "denies", reason=self._reason(reason))
 
     async def confirm(self, key: str, value: str | None = None) -> list[Fact]:
@@ -220,17 +237,21 @@ class Facts:
     def _reason(self, reason: str) -> str:
         return str(self._ledger.masked(validate.reason(reason)))
 
-    async def _current(self, key: str, value: str | None) -> Sequence[Record]:
-        """The head of the current value, or the heads of a set; `NotFound` if there are none."""
-        asked = _key(key)
-        wanted = None if value is None else self._masked_value(asked, validate.fact_value(value))
+    async def _current(self, asked: Key, value: str | None, kind: str) -> Sequence[Record]:
+        """The head of the current value, or the heads of a set; `NotFound` if there are none.
+
+        A denial may also be about a value that is yet to begin.
+        """
         now = self._ledger.clock()
+        known = await self._heads(asked)
         heads = [
             head
-            for head in await self._heads(asked)
-            if (head.valid_to is None or head.valid_to > now)
-            and (wanted is None or same_value(asked, head.data["value"], wanted))
+            for head in known
+            if (head.valid_to is None or head.valid_to > now) and (value is None or has_value(head, value))
         ]
+        if not heads and kind == "denies" and value is not None:
+            places = zip(known, await self._with_past(known), strict=True)
+            heads = [head for head, place in places if any(is_to_come(spell, value, now) for spell in place)]
         if not heads:
             raise NotFound("no such value is known here", field="key" if value is None else "value")
         if len(heads) > UPSERT_MAX:
@@ -238,16 +259,28 @@ class Facts:
         return heads
 
     async def _about(self, key: str, value: str | None, kind: str, **more: Any) -> list[Fact]:
-        """Make a claim about the current values. Read them again if they were changed or forgotten meanwhile."""
-        while True:
-            heads = await self._current(key, value)
+        """Make a claim about the current values."""
+        asked = _key(key)
+        wanted = None if value is None else self._masked_value(asked, validate.fact_value(value))
+
+        async def current() -> tuple[Sequence[Claim], Sequence[Record]]:
+            heads = await self._current(asked, wanted, kind)
             until = more.get("valid_to")
             if until is not None and any(head.valid_from is not None and until < head.valid_from for head in heads):
                 raise ValidationError("must not end before it began; reject it if it was never true", field="at")
             now = self._ledger.clock()
+            values = [head.data["value"] if wanted is None or has_value(head, wanted) else wanted for head in heads]
+            claims = [Claim(asked, value, now, kind, **more) for value in values]
+            resumed = [await self._resumed(claim, heads) for claim in claims if kind == "denies"]
+            return [*claims, *chain.from_iterable(resumed)], heads
+
+        return await self._write_about(current)
+
+    async def _write_about(self, read: Callable[[], Awaitable[tuple[Sequence[Claim], Sequence[Record]]]]) -> list[Fact]:
+        """Write claims about the values that are read; read them again if they were changed or forgotten meanwhile."""
+        while True:
             try:
-                claims = [Claim(_key(key), head.data["value"], now, kind, **more) for head in heads]
-                return await self._write(claims, about=heads)
+                return await self._write(*await read())
             except _Moved:
                 continue
 
@@ -256,7 +289,7 @@ class Facts:
         lines: dict[str, Timeline] = {}
 
         def decide_all(known: Mapping[str, Record], now: int) -> Changes | None:
-            if not all(head.id in known and has_value(known[head.id], head.data["value"]) for head in about):
+            if not all(head.id in known and _is_as_read(known[head.id], head) for head in about):
                 raise _Moved
             lines.clear()
             for claim in claims:
@@ -264,10 +297,12 @@ class Facts:
             put = _all_records(lines, known)
             return self._changes(put, now) if put else None
 
-        ids = list(dict.fromkeys(self._id(claim.key, claim.value) for claim in claims))
-        await self._ledger.update_all(self._partition, ids, decide_all)
+        by_id = {self._id(claim.key, claim.value): claim for claim in claims}
+        behind = [id for head in about if by_id[head.id].kind in OVERRULING for id in past_ids(head)]
+        await self._ledger.update_all(self._partition, [*by_id, *behind], decide_all)
         now = self._ledger.clock()
-        return [Fact.from_record(lines[id].head, now) for id in ids if lines[id].head.data]
+        spoken_of = [_spoken_of(lines[id], claim) for id, claim in by_id.items() if claim.kind != "resumes"]
+        return [Fact.from_record(spell, now) for spell in spoken_of if spell.data]
 
     def _masked(self, told: _Told) -> _Told:
         return replace(told, value=self._masked_value(told.key, told.value))
@@ -291,14 +326,17 @@ class Facts:
         drafts = [each for each in found if each.draft.layer == self._layer.name and each.message.trust == "trusted"]
         claims = [await self._claims(each, extractor) for each in drafts[:APPLIED_DRAFTS]]
         claims = [row + await self._outdated(row, claims) for row in claims]
-        ids = dict.fromkeys(self._id(claim.key, claim.value) for row in claims for claim in row)
-        known = {record.id: record for record in await self._ledger.get(self._partition, list(ids))}
+        every = [claim for row in claims for claim in row]
+        known = {record.id: record for record in await self._ledger.get(self._partition, self._ids(every))}
+        denied = self._ids(claim for claim in every if claim.kind in OVERRULING)
+        behind = await past_states(self._ledger, self._partition, [known[id] for id in denied if id in known])
+        known |= {entry.id: entry for entry in behind}
         now = self._ledger.clock()
         lines: dict[str, Timeline] = {}
         taken = 0
         for row in claims:
             # A line yields at most its head and its past: build the records only if there might be too many.
-            most = sum(1 + len(line.past) for line in lines.values())
+            most = sum(1 + len(line.past) + len(line.behind) for line in lines.values())
             if most >= APPLIED_PUTS and len(_all_records(lines, known)) >= APPLIED_PUTS:
                 break
             for claim in row:
@@ -327,14 +365,29 @@ class Facts:
                 over = replace(claim, value="", kind="ends", valid_from=None, valid_to=claim.since, reason="moved")
                 ends += [replace(over, key=key_of(name)) for name in follow if name not in said]
             ends += await self._at_odds(claim, all_rows) if claim.kind == "says" else ()
+            ends += await self._resumed(claim, await self._heads(claim.key)) if claim.kind == "denies" else ()
         return ends
+
+    async def _resumed(self, denial: Claim, heads: Sequence[Record]) -> list[Claim]:
+        """Claims that what a denied value had made outdated (`_outdated`) was not: it ended for no reason."""
+        name = denial.key.name
+        keys = (*FOLLOWERS.get(name, ()), *OPPOSITES.get(name, ()), *((AT_ODDS[name],) if name in AT_ODDS else ()))
+        denied = [head for head in heads if keys and has_value(head, denial.value)]
+        messages = {Telling(*each).message for head in denied for each in head.data["tellings"]} - {None}
+        return [
+            replace(denial, key=key, value=head.data["value"], kind="resumes", source=Source(message), reason="")
+            for key in map(key_of, keys)
+            for head in (await self._heads(key) if messages else ())
+            for message in ended_by(head)
+            if message in messages and (not key.many or has_value(head, denial.value))
+        ]
 
     async def _at_odds(self, claim: Claim, all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
         """Claims that end the employer of someone now out of work, or that status once they have an employer.
 
         None if one text states both.
         """
-        name, other = claim.key.name, {"occupation": "employer", "employer": "occupation"}.get(claim.key.name)
+        name, other = claim.key.name, AT_ODDS.get(claim.key.name)
         if other is None or (name == "occupation" and not is_without_work(claim.value)):
             return []
         if any(each.key.name == other and each.text == claim.text for row in all_rows for each in row):
@@ -376,6 +429,10 @@ class Facts:
         """The place of a key's value: one per key, or one per value of a set."""
         return self._layer.head_id(self._scope, f"{key.name}={normal(value)}" if key.many else key.name)
 
+    def _ids(self, claims: Iterable[Claim]) -> Sequence[str]:
+        """The places that claims are about, each once."""
+        return list(dict.fromkeys(self._id(claim.key, claim.value) for claim in claims))
+
     def _take(self, lines: dict[str, Timeline], known: Mapping[str, Record], claim: Claim, now: int) -> None:
         """Decide one claim, given what was read and what was decided before it."""
         claim = self._since_the_wrong_one(lines, claim)
@@ -383,15 +440,16 @@ class Facts:
         head = known.get(id) or Record(id, self._layer.name, self._scope)
         if head.layer != self._layer.name:
             raise Conflict("the id of this fact is taken by another memory", field="id")
-        lines[id] = decide(lines.get(id) or Timeline(head), claim, now)
+        line = lines.get(id) or Timeline(head, behind=tuple(spell for _, spell in _behind(head, known)))
+        decided = decide(line, claim, now)
+        lines[id] = resettled(decided, now) if claim.kind == "denies" and decided is not line else decided
 
     def _since_the_wrong_one(self, lines: Mapping[str, Timeline], claim: Claim) -> Claim:
         """A value of a set that corrects another one, true since that one was thought to be, as for any other key."""
         if not claim.key.many or not claim.instead_of or claim.valid_from is not None:
             return claim
-        wrong = lines[self._id(claim.key, claim.instead_of)].head
-        is_voided = wrong.data.get("voided", {}).get("by") == claim.telling
-        return replace(claim, valid_from=wrong.valid_from) if is_voided else claim
+        wrong = _denied_by(lines[self._id(claim.key, claim.instead_of)], claim)
+        return replace(claim, valid_from=wrong.valid_from) if wrong else claim
 
     def _changes(self, put: Sequence[Record], now: int) -> Changes:
         wanting = tuple(record.id for record in put if record.layer == self._layer.name and record.vector is None)
@@ -590,13 +648,36 @@ def _apart(claim: Claim, wrong: str, reason: str = "") -> list[Claim]:
     return [*denied, replace(claim, instead_of=wrong)] if claim.value else denied
 
 
+def _is_as_read(head: Record, read: Record) -> bool:
+    """Whether a fact still has the value, and the past, that it had when it was read."""
+    return has_value(head, read.data["value"]) and past_ids(head) == past_ids(read)
+
+
+def _spoken_of(line: Timeline, claim: Claim) -> Record:
+    """What a claim has made of the fact: its head, or the value that was denied."""
+    denied = _denied_by(line, claim) if claim.kind == "denies" else None
+    return denied or line.head
+
+
+def _denied_by(line: Timeline, claim: Claim) -> Record | None:
+    """The value that this claim, or the text it is from, says was never true; of several spells, the first."""
+    denied = [spell for spell in line.spells if spell.data.get("voided", {}).get("by") == claim.telling]
+    return min(denied, key=start_of, default=None)
+
+
+def _behind(head: Record, known: Mapping[str, Record]) -> list[tuple[Record, Record]]:
+    """The entries in the past of a head, among what was read, each with its spell."""
+    entries = [known[id] for id in past_ids(head) if id in known and known[id].layer == "past"]
+    return [(entry, spell_of(entry, head)) for entry in entries]
+
+
 def _all_records(lines: Mapping[str, Timeline], known: Mapping[str, Record]) -> list[Record]:
     """The records to put for timelines keyed by place, given what was read there."""
-    return [record for id, line in lines.items() for record in _records(line, known.get(id))]
+    return [record for id, line in lines.items() for record in _records(line, known.get(id), known)]
 
 
-def _records(line: Timeline, read: Record | None) -> list[Record]:
-    """The records to put for a timeline: its head, and each new spell of its past under the next number."""
+def _records(line: Timeline, read: Record | None, known: Mapping[str, Record]) -> list[Record]:
+    """The records to put for a timeline: its head, new spells of its past under the next numbers, and changed ones."""
     if not line.head.data or (not line.past and line.head == read):
         return []
     edits = line.head.data.get("edits", 0)
@@ -604,12 +685,26 @@ def _records(line: Timeline, read: Record | None) -> list[Record]:
     for number, spell in enumerate(line.past):
         behind = spell.with_(data={**of_spell(spell.data), "edits": edits + number})
         past.append(past_of(behind, 0).with_(valid_to=spell.valid_to))
-    return [line.head.with_(data={**line.head.data, "edits": edits + len(past)}), *past]
+    was = _behind(read, known) if line.behind and read else []
+    changed = [entry_of(spell, entry) for (entry, old), spell in zip(was, line.behind, strict=True) if spell != old]
+    return [line.head.with_(data={**line.head.data, "edits": edits + len(past)}), *past, *changed]
 
 
 def spell_of(entry: Record, head: Record) -> Record:
     """A spell as it stood at its head, rebuilt from its entry in the past."""
     return entry.with_(id=head.id, layer=head.layer, data=entry.data["data"], born=head.born)
+
+
+def entry_of(spell: Record, entry: Record) -> Record:
+    """The same the other way round: a spell in the place of an entry behind its head."""
+    return spell.with_(
+        id=entry.id,
+        layer="past",
+        data={**entry.data, "data": of_spell(spell.data)},
+        vector=None,
+        version=entry.version,
+        born=entry.born,
+    )
 
 
 def _status(record: Record, as_of: int | None) -> str:

@@ -1003,7 +1003,10 @@ class Facts:
         return self._running.run("Facts.end", self._inner.end(key, value, at=at, reason=reason))
 
     def reject(self, key: str, value: str | None = None, *, reason: str = "") -> list[Fact]:
-        """State that it never was true. It is not learned again from the same text."""
+        """State that it never was true. It is not learned again from the same text.
+
+        A value that ended only because of it holds again. `value` may also be one that is yet to begin.
+        """
         return self._running.run("Facts.reject", self._inner.reject(key, value, reason=reason))
 
     def confirm(self, key: str, value: str | None = None) -> list[Fact]:

@@ -16,7 +16,7 @@ from recollect.errors import Conflict
 from recollect.learning import learn_jobs
 from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.long_term import past_states
-from recollect.policies.facts import Telling, of_spell
+from recollect.policies.facts import Telling
 from recollect.policies.unlearning import Gone, Place, Undo, again, heard_again, is_of, turned, without
 from recollect.policies.unlearning_graphs import (
     Left,
@@ -25,7 +25,7 @@ from recollect.policies.unlearning_graphs import (
     learning_again,
     learning_without,
 )
-from recollect.profile import follow_jobs, spell_of
+from recollect.profile import entry_of, follow_jobs, spell_of
 from recollect.records import Changes, Job, Partition, Record, derived_id, enrich_job, in_portions, payload_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
@@ -174,7 +174,7 @@ class Unlearning:
         for most in (None, *PORTIONS):
             place = settle(head, spells, most)
             steps = [
-                (entry, None if after is None else _entry(entry, after))
+                (entry, None if after is None else entry_of(after, entry))
                 for entry, before, after in zip(entries, spells, place.past, strict=True)
                 if after is not before
             ]
@@ -253,15 +253,3 @@ def _bytes(step: Step) -> int:
 def _portions(steps: Iterable[Step]) -> Iterator[list[Step]]:
     """The steps in order, in portions that each fit one commit."""
     return in_portions(steps, _bytes, count_max=TOGETHER, size_max=PAYLOAD_MAX_BYTES)
-
-
-def _entry(entry: Record, spell: Record) -> Record:
-    """A spell in its place behind the head."""
-    return spell.with_(
-        id=entry.id,
-        layer="past",
-        data={**entry.data, "data": of_spell(spell.data)},
-        vector=None,
-        version=entry.version,
-        born=entry.born,
-    )

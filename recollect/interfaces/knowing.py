@@ -218,7 +218,7 @@ def facts_reject(
     user: Who = "me",
     as_json: Json = False,
 ) -> None:
-    """Say that something was never true; it is not learned again from the same text.
+    """Say that something was never true; it is not learned again from the same text, and what it replaced is back.
 
     Example: recollect facts reject employer
     """

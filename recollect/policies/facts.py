@@ -3,7 +3,8 @@
 A fact is stored as spells: a value, and from when to when it was true. The newest spell is the *head*
 of its place; the ones before it are its past, and so are those whose time has not come yet. A claim
 is compared with the head alone, and the order in which claims arrive does not matter: the value that
-was said last is the current one, and what arrives late goes into the past. No spell is ever removed,
+was said last is the current one, and what arrives late goes into the past. Only a claim that a value was
+never true concerns what is behind the head as well: what it had ended goes on. No spell is ever removed,
 and each remembers when its end became known, so that what was believed at any time can be
 reconstructed (`believed`).
 """
@@ -65,7 +66,8 @@ class Claim:
 
     `kind` is one of `says` (it is true), `ends` (it is no longer true; an empty value means whatever it
     was), `corrects` (it is true and the previous value was never right), `denies` (it was never true),
-    `confirms`, `pins` and `unpins`. `status` distinguishes what was `learned` from what was `told` outright.
+    `resumes` (its source was wrong to end it), `confirms`, `pins` and `unpins`. `status` distinguishes what
+    was `learned` from what was `told` outright.
     """
 
     key: Key
@@ -117,13 +119,27 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The new head, and the spells that go behind it."""
+    """The new head, and the spells that go behind it.
+
+    `behind` holds the spells that are there already, if they were read. Only a denial asks for them.
+    """
 
     head: Record
     past: tuple[Record, ...] = ()
+    behind: tuple[Record, ...] = ()
 
     def then(self, head: Record, *past: Record) -> Timeline:
-        return Timeline(head, (*self.past, *past))
+        return replace(self, head=head, past=(*self.past, *past))
+
+    @property
+    def spells(self) -> list[Record]:
+        """All that is known of the place, the head last."""
+        return [*self.behind, *self.past, self.head]
+
+    def of_spells(self, spells: Sequence[Record]) -> Timeline:
+        """The timeline with the same number of other spells."""
+        kept, cut = len(self.behind), len(spells) - 1
+        return Timeline(spells[cut], tuple(spells[kept:cut]), tuple(spells[:kept]))
 
 
 def text_mark(text: str) -> str:
@@ -146,7 +162,7 @@ def decide(line: Timeline, claim: Claim, now: int) -> Timeline:
     if decided is line or not mark:
         return decided
     applied = [*decided.head.data.get("applied", ()), mark][-MARKS_KEPT:]
-    return Timeline(_with_data(decided.head, applied=applied), decided.past)
+    return replace(decided, head=_with_data(decided.head, applied=applied))
 
 
 def _unheard(line: Timeline, claim: Claim, mark: str) -> Timeline:
@@ -403,28 +419,83 @@ def _corrects(line: Timeline, claim: Claim, now: int) -> Timeline:
     )
     if not was_wrong:
         return _says(line, claim, now)
-    wrong = _void(head, "corrected", claim, now)
-    right = _spell(wrong, replace(claim, reason=""), now)
+    line, since = _overruled(line, replace(claim, value=head.data["value"]), "corrected", now)
+    right = _spell(line.head, replace(claim, reason=""), now)
     if claim.valid_from is None:
-        right = right.with_(valid_from=head.valid_from)
-    return line.then(_with_data(right, pinned=True) if head.data.get("pinned") else right, wrong)
+        right = right.with_(valid_from=since)
+    return line.then(_with_data(right, pinned=True) if head.data.get("pinned") else right, line.head)
 
 
 def _denies(line: Timeline, claim: Claim, now: int) -> Timeline:
+    return _overruled(line, claim, "corrected" if claim.status == "learned" else "rejected", now)[0]
+
+
+def _overruled(line: Timeline, claim: Claim, status: str, now: int) -> tuple[Timeline, int | None]:
+    """The timeline without the value that was never true, and since when that was thought to be."""
+    denied = _denied(line.spells, claim)
+    if not denied:
+        return line, None
+    spells = [_void(each, status, claim, now) if place in denied else each for place, each in enumerate(line.spells)]
+    wrong = [line.spells[place] for place in denied]
+    spells[-1] = _rejecting(spells[-1], wrong)
+    return line.of_spells(spells), min(wrong, key=start_of).valid_from
+
+
+def _denied(spells: Sequence[Record], claim: Claim) -> list[int]:
+    """The places of the spells that a denial is about: the head, or one yet to come, and what leads up to it.
+
+    "I have lived in Oslo since 2015", said of a known Oslo, has a spell of its own: both are the same stay in Oslo.
+    """
+    wrong = [place for place, spell in enumerate(spells) if _can_deny(spell, claim)]
+    denied = [place for place in wrong if place == len(spells) - 1 or start_of(spells[place]) > claim.at]
+    for place in sorted(set(wrong) - set(denied), key=lambda place: -end_of(spells[place])):
+        if any(start_of(spells[place]) <= start_of(spells[each]) <= end_of(spells[place]) for each in denied):
+            denied.append(place)
+    return denied
+
+
+def _can_deny(spell: Record, claim: Claim) -> bool:
+    if not spell.data or not stands(spell) or _is_empty(spell):
+        return False
+    said_before = spell.data["last_seen"] <= claim.at
+    return said_before and has_value(spell, claim.value) and not _holds_against(spell, claim)
+
+
+def _resumes(line: Timeline, claim: Claim, now: int) -> Timeline:
+    """The head without the ends that follow from a message that was mistaken about something else."""
     head = line.head
-    if _is_vacant(head) or not has_value(head, claim.value) or claim.at < head.data["last_seen"]:
+    if not head.data or claim.by not in ended_by(head):
         return line
-    if _holds_against(head, claim):
-        return line
-    return line.then(_void(head, "corrected" if claim.status == "learned" else "rejected", claim, now))
+    ended = [each for each in head.data["ended"] if _message_of(each) != claim.by]
+    ends = {mark: end for mark, end in head.data.get("ends", {}).items() if Telling(*end[1]).message != claim.by}
+    data = {name: value for name, value in head.data.items() if name not in ("ended", "reason")}
+    data |= {"ends": ends} | ({"ended": ended} if ended else {})
+    return line.then(head.with_(data=data, valid_to=ended[-1][1] if ended else None))
 
 
-def _void(head: Record, status: str, claim: Claim, now: int) -> Record:
-    """The spell as one that was never true; it is not learned again from the texts that it came from."""
-    rejected = [*head.data.get("rejected", ()), *marks_of(head)]
-    was = {"by": claim.telling, "status": head.data["status"], "pinned": bool(head.data.get("pinned"))}
-    changed = _with_data(head, status=status, reason=claim.reason, rejected=rejected[-MARKS_KEPT:], pinned=False)
-    return _ended_by(_with_data(changed, voided=was), min(start_of(head), now), claim.telling, now)
+def ended_by(spell: Record) -> list[str]:
+    """The messages that told an end of it, where a message did."""
+    if spell.data["status"] in UNTRUE:
+        return []
+    return [message for each in spell.data.get("ended", ()) if (message := _message_of(each))]
+
+
+def _message_of(ended: Sequence[Any]) -> str | None:
+    """The message that told this end; None if it only follows from another value."""
+    return Telling(*ended[2]).message if len(ended) == 3 else None
+
+
+def _void(spell: Record, status: str, claim: Claim, now: int) -> Record:
+    """The spell as one that was never true."""
+    was = {"by": claim.telling, "status": spell.data["status"], "pinned": bool(spell.data.get("pinned"))}
+    changed = _with_data(spell, status=status, reason=claim.reason, pinned=False, voided=was)
+    return _ended_by(changed, min(start_of(spell), now), claim.telling, now)
+
+
+def _rejecting(head: Record, spells: Iterable[Record]) -> Record:
+    """The head, remembering not to learn these spells again from the texts that they came from."""
+    rejected = [*head.data.get("rejected", ()), *(mark for spell in spells for mark in marks_of(spell))]
+    return _with_data(head, rejected=rejected[-MARKS_KEPT:])
 
 
 def marks_of(spell: Record) -> list[str]:
@@ -455,6 +526,7 @@ _DECISIONS: dict[str, Callable[[Timeline, Claim, int], Timeline]] = {
     "ends": _ends,
     "corrects": _corrects,
     "denies": _denies,
+    "resumes": _resumes,
     "confirms": _confirms,
     "pins": _pins,
     "unpins": _pins,
@@ -649,6 +721,11 @@ def _is_vacant(head: Record) -> bool:
 def stands(spell: Record) -> bool:
     """Whether it was said to be true, is not known to be untrue, and is not set aside."""
     return spell.data["status"] not in UNTRUE and spell.data["last_seen"] is not None and not is_aside(spell)
+
+
+def is_to_come(spell: Record, value: str, at: int) -> bool:
+    """Whether the spell says that this value will be true, from later on."""
+    return bool(spell.data) and stands(spell) and start_of(spell) > at and has_value(spell, value)
 
 
 def is_sure(spell: Record, known_at: int = EVER) -> bool:

@@ -106,6 +106,9 @@ FOLLOWERS = {"city": ("region", "country", "timezone")}
 OPPOSITES = {"likes": ("dislikes",), "hobby": ("dislikes",), "dislikes": ("likes", "hobby")}
 """Keys that exclude each other: somebody who likes a thing no longer dislikes it, and vice versa."""
 
+AT_ODDS = {"occupation": "employer", "employer": "occupation"}
+"""Keys of which one may end the other: somebody out of work has no employer, and vice versa."""
+
 _WITHOUT_WORK = frozenset(
     ("unemployed", "retired", "between jobs", "out of work", "housewife", "househusband", "homemaker")
 )

@@ -19,6 +19,7 @@ from recollect.policies.facts import (
     UNHEARD,
     UNTRUE,
     Telling,
+    Timeline,
     has_value,
     in_force,
     is_of_before,
@@ -219,6 +220,14 @@ def _settled(spells: Sequence[Record | None], place: Record, now: int, was_head:
     best = max(left, key=standing_first)
     later = [slot for slot in standing if best in standing and is_of_before(left[best], left[slot])]
     return _with_head(left, max(later, key=standing_first, default=best), last, place)
+
+
+def resettled(line: Timeline, now: int) -> Timeline:
+    """A fact after one of its values was denied: what that value had ended holds again."""
+    if not any(spell.data and stands(spell) for spell in line.spells):
+        return line
+    place = _settled(line.spells, line.head, now)
+    return line.of_spells([spell for spell in (*place.past, place.head) if spell is not None])
 
 
 def _with_head(left: dict[int, Record], best: int, last: int, place: Record) -> Place:

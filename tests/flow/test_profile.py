@@ -245,6 +245,77 @@ async def test_a_rejected_fact_is_not_learned_again_from_the_same_text(ledger, f
     assert await values(facts, "city") == ["Rome"]
 
 
+async def test_rejecting_a_value_brings_back_the_one_that_it_had_replaced(ledger, facts, clock):
+    await facts.add("city", "Oslo")
+    clock.advance(days=1)
+    await learn(ledger, found("My friend lives in Rome.", "city", "Rome", clock()))
+    believed_at = clock()
+    clock.advance(days=1)
+    (rejected,) = await facts.reject("city", reason="that is my friend")
+    assert (rejected.value, rejected.status, rejected.reason) == ("Rome", "rejected", "that is my friend")
+    assert await values(facts, "city") == ["Oslo"]
+    assert await told(facts, "city") == [("Oslo", "told"), ("Rome", "rejected")]
+    assert [fact.value for fact in await facts.list(known_at=believed_at)] == ["Rome"], "what was believed then stays"
+    clock.advance(days=1)
+    await facts.add("city", "Bergen")
+    assert await told(facts, "city") == [("Oslo", "ended"), ("Rome", "rejected"), ("Bergen", "told")]
+
+
+async def test_rejecting_one_value_after_the_other_goes_back_through_the_history(facts, clock):
+    for city in ("Oslo", "Rome", "Paris"):
+        await facts.add("city", city)
+        clock.advance(days=1)
+    for left in (["Rome"], ["Oslo"], []):
+        await facts.reject("city")
+        assert await values(facts, "city") == left
+    with pytest.raises(NotFound):
+        await facts.reject("city")
+
+
+async def test_a_value_that_has_yet_to_begin_can_be_rejected_by_its_name(facts, clock):
+    await facts.add("employer", "Acme")
+    await facts.add("employer", "Initech", valid_from=clock() + 30 * DAY_MS)
+    with pytest.raises(NotFound):
+        await facts.reject("employer", "Globex")
+    (rejected,) = await facts.reject("employer", "Initech", reason="it fell through")
+    assert (rejected.value, rejected.status) == ("Initech", "rejected")
+    clock.advance(days=60)
+    assert await values(facts, "employer") == ["Acme"]
+
+
+async def test_a_value_that_changes_while_it_is_being_rejected_is_read_again(clock):
+    store = MeddlingStore(await open_store("memory://"))
+    facts, elsewhere = Facts(Ledger(store, clock, LAYERS), ANN), Facts(Ledger(store, clock, LAYERS), ANN)
+    await facts.add("city", "Oslo")
+    clock.advance(days=1)
+    await facts.add("city", "Rome")
+    clock.advance(days=1)
+    store.before(lambda changes: True, lambda: elsewhere.add("city", "Paris"))
+    await facts.reject("city")
+    assert await told(facts, "city") == [("Oslo", "ended"), ("Rome", "told"), ("Paris", "rejected")]
+    await store.close()
+
+
+async def test_what_a_rejected_city_had_made_outdated_holds_again(ledger, facts, clock):
+    home = "I live in Oslo, Norway."
+    await learn(ledger, found(home, "city", "Oslo", clock()), found(home, "country", "Norway", clock()))
+    clock.advance(days=1)
+    await learn(ledger, found("Rome it is!", "city", "Rome", clock()))
+    assert await values(facts, "country") == []
+    await facts.reject("city")
+    assert (await values(facts, "city"), await values(facts, "country")) == (["Oslo"], ["Norway"])
+
+
+async def test_what_the_user_ended_stays_over_when_another_value_is_rejected(ledger, facts, clock):
+    home = "I live in Oslo, Norway."
+    await learn(ledger, found(home, "city", "Oslo", clock()), found(home, "country", "Norway", clock()))
+    clock.advance(days=1)
+    await facts.end("country")
+    await learn(ledger, found("Rome it is!", "city", "Rome", clock()))
+    await facts.reject("city")
+    assert (await values(facts, "city"), await values(facts, "country")) == (["Oslo"], [])
+
+
 async def test_confidence_in_volatile_facts_falls_with_age(facts, clock):
     await facts.upsert([{"key": "age", "value": "33", "confidence": 0.8}, {"key": "name", "value": "Ann"}])
     clock.advance(days=365)

@@ -10,7 +10,7 @@ from recollect.policies import graphs
 from recollect.policies.facts import Claim, Telling, Timeline, believed, decide, in_force, of_spell, text_mark
 from recollect.policies.graph_views import Web
 from recollect.policies.keys import key_of
-from recollect.policies.unlearning import Undo, again, without
+from recollect.policies.unlearning import Undo, again, resettled, without
 from recollect.policies.unlearning_graphs import graph_again, graph_without, learning_again, learning_without
 from recollect.records import Record, Scope, Source
 
@@ -57,6 +57,11 @@ class Place:
 
     def redo(self, id="u1") -> Place:
         return self.set(again(self.head, self.past, id, NOW))
+
+    def deny(self, claim: Claim) -> Place:
+        line = resettled(decide(Timeline(self.head, behind=tuple(self.past)), claim, self.now), self.now)
+        self.head, self.past = line.head, [*line.behind, *line.past]
+        return self
 
     @property
     def spells(self):
@@ -155,6 +160,59 @@ def test_forgetting_reaches_into_what_an_undo_remembers():
     assert Place(said("Oslo", 10)).undo("m10").forget("m10").spells == []
 
 
+# ── What was never true ──────────────────────────────────────────────────────────────────────────
+
+
+def test_a_value_that_ended_only_because_of_a_rejected_one_holds_again():
+    place = Place(said("Oslo", 10), said("Rome", 20)).deny(told("Rome", 30, "denies"))
+    assert place.intervals() == [("Oslo", 10, None)]
+    assert place.head.content == "city: Oslo"
+    assert [(spell.data["value"], spell.data["status"]) for spell in place.past] == [("Rome", "rejected")]
+    place.take(said("Rome", 20))
+    assert place.current() == "Oslo", "it is not learned again from the same text"
+
+
+def test_until_the_rejection_the_rejected_value_was_believed():
+    place = Place(said("Oslo", 10), said("Rome", 20))
+    before = place.now - 1
+    place.deny(told("Rome", 30, "denies"))
+    assert [spell.data["value"] for spell in in_force(place.spells, 25, before)] == ["Rome"]
+    assert [spell.data["value"] for spell in in_force(place.spells, 15, before)] == ["Oslo"]
+
+
+def test_a_value_that_was_told_to_be_over_stays_over_when_the_next_one_is_rejected():
+    place = Place(said("Oslo", 10), said("Oslo", 15, "ends"), said("Rome", 20)).deny(told("Rome", 30, "denies"))
+    assert (place.current(), place.intervals()) == (None, [("Oslo", 10, 15)])
+
+
+def test_a_rejected_value_is_rejected_with_the_earlier_start_that_was_told_for_it():
+    claims = said("Paris", 5), said("Oslo", 10), said("Oslo", 20, valid_from=7)
+    place = Place(*claims).deny(told("Oslo", 30, "denies"))
+    assert place.intervals() == [("Paris", 5, None)]
+
+
+def test_a_corrected_value_is_corrected_with_the_earlier_start_that_was_told_for_it():
+    place = Place(said("Oslo", 10), said("Oslo", 20, valid_from=7)).deny(told("Rome", 30, "corrects"))
+    assert place.intervals() == [("Rome", 7, None)]
+
+
+def test_an_earlier_stay_at_a_rejected_value_is_left_alone():
+    place = Place(said("Oslo", 10), said("Rome", 20), said("Oslo", 30)).deny(told("Oslo", 40, "denies"))
+    assert place.intervals() == [("Oslo", 10, 20), ("Rome", 20, None)]
+
+
+def test_a_value_that_has_yet_to_begin_can_be_rejected_and_the_present_one_goes_on():
+    place = Place(said("Oslo", 10), said("Rome", 20, valid_from=NOW + 5)).deny(told("Rome", 30, "denies"))
+    assert [spell.data["value"] for spell in in_force(place.spells, NOW + 10, NOW)] == ["Oslo"]
+    assert (place.head.data["value"], place.head.valid_to) == ("Oslo", None)
+
+
+def test_a_denial_that_is_forgotten_restores_the_value_that_it_denied():
+    place = Place(said("Oslo", 10), said("Rome", 20)).deny(said("Rome", 30, "denies"))
+    assert place.current() == "Oslo"
+    assert place.forget("m30").intervals() == [("Oslo", 10, 20), ("Rome", 20, None)]
+
+
 # ── Laws ─────────────────────────────────────────────────────────────────────────────────────────
 
 CITIES = st.sampled_from(["Oslo", "Rome", "Paris"])
@@ -187,6 +245,19 @@ def test_nothing_of_a_forgotten_message_is_left_whatever_it_said(both):
     assert not any(f"'{id}'" in str(spell.to_dict()) for id in gone for spell in place.spells)
     values = {spell.data["value"] for spell in place.spells}
     assert values <= {claim.value for claim in left_of(claims, gone)}
+
+
+@given(heard(("says", "says", "ends")))
+def test_rejecting_a_value_is_the_same_as_never_having_heard_it_where_it_held(both):
+    claims, _ = both
+    place = Place(*claims)
+    rejected = place.current()
+    if rejected is None:
+        return
+    place.deny(told(rejected, 95, "denies"))
+    denied = [spell for spell in place.spells if spell.data["status"] == "rejected"]
+    messages = {Telling(*row).message for spell in denied for row in spell.data["tellings"]}
+    assert place.intervals() == Place(*claims).forget(*messages).intervals()
 
 
 @given(heard(("says", "says", "ends")))
