@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
+from recollect.bound_keys import end_keys
 from recollect.branches import copies_of, with_copies
 from recollect.episodes import NOTED_BORN
 from recollect.errors import Conflict, NotFound, ValidationError
@@ -304,8 +305,9 @@ class Privacy:
         await self._ledger.change_each(self._partition, ids, everywhere)
 
     async def erase(self) -> Receipt:
-        """Forget everything this user has, leaving no trace of it in the files."""
+        """Forget everything this user has, leaving no trace of it in the files. The user's keys are revoked."""
         counts, beside = await self.forget_everything()
+        await end_keys(self._ledger, *self._partition)
         await self._ledger.store.compact()
         return Receipt(dict(counts), iso(self._ledger.clock()), compacted=True, beside=beside)
 
@@ -409,6 +411,7 @@ async def erase_org(ledger: Ledger, indexes: Indexes, org: str) -> Receipt:
             went, besides = await Privacy(ledger, indexes, partition).forget_everything()
             counts += went
             beside |= besides
+    await end_keys(ledger, org)
     await ledger.store.compact()
     return Receipt(dict(counts), iso(ledger.clock()), compacted=True, beside=beside)
 

@@ -479,8 +479,13 @@ def undo_merge(sheet: Sheet, other: Record) -> None:
         rest = [id for id in kept.data.get("absorbed", ()) if id != other.id]
         data = {name: value for name, value in kept.data.items() if name != "absorbed"}
         sheet.put(kept.with_(data=data | ({"absorbed": rest} if rest else {})))
+    sheet.put(unmerged(other))
+
+
+def unmerged(other: Record) -> Record:
+    """A merged entity as it was before."""
     data = {name: value for name, value in other.data.items() if name not in ("merged_into", "reason", "before_merge")}
-    sheet.put(other.with_(data=data, valid_to=other.data["before_merge"]["valid_to"]))
+    return other.with_(data=data, valid_to=other.data["before_merge"]["valid_to"])
 
 
 def _into(id: str, valid_to: int | None, reason: str) -> dict[str, Any]:

@@ -109,9 +109,10 @@ def graph_without(records: Sequence[Record], gone: Gone, undo: Undo | None = Non
     told = {id: record for id, record in held.items() if record.layer != "past"}
     over = {id for id, record in told.items() if undo is not None and _is_over(record)}
     left: Left = {id: record if id in over else _less(record, gone) for id, record in told.items()}
-    _keep_what_is_rested_on(told, left)
+    _keep_what_is_rested_on(told, left, undo)
     _drop_other_names(told, left)
     if undo is None:
+        _take_merges_apart(left)
         _drop_bare_user(left)
     _fall_back(held, left, gone, undo)
     _reopen(left, gone, undo)
@@ -170,10 +171,13 @@ def _alive(left: Left, layer: str) -> list[Record]:
     return [record for record in left.values() if record is not None and record.layer == layer]
 
 
-def _keep_what_is_rested_on(told: Mapping[str, Record], left: Left) -> None:
-    """Keep an entity, on the word of the messages that told something about it, while any of that stays."""
+def _keep_what_is_rested_on(told: Mapping[str, Record], left: Left, undo: Undo | None) -> None:
+    """Keep an entity, on the word of the messages that told something about it, while any of that stays.
+
+    With an undo, also while another stays that was merged into it; to forget, such merges are taken apart instead.
+    """
     resting: dict[str, list[str]] = {}
-    for record in (*_alive(left, "relation"), *_alive(left, "entity")):
+    for record in (*_alive(left, "relation"), *(_alive(left, "entity") if undo is not None else ())):
         if not record.data.get("alias") and not _is_over(record):
             for id in graphs.rests_on(record):
                 resting.setdefault(id, []).extend(record.data.get("messages", ()))
@@ -181,6 +185,14 @@ def _keep_what_is_rested_on(told: Mapping[str, Record], left: Left) -> None:
         if id in told and left[id] is None:
             kept = list(dict.fromkeys(messages))[-graphs.MESSAGES_KEPT :]
             left[id] = _named(_with_data(told[id], messages=kept, seen=max(len(kept), 1)), kept)
+
+
+def _take_merges_apart(left: Left) -> None:
+    """Restore entities that were merged into one that goes: a merge is no telling, and its name must not stay."""
+    for other in _alive(left, "entity"):
+        into = other.data.get("merged_into")
+        if not other.data.get("alias") and into in left and left[into] is None:
+            left[other.id] = graphs.unmerged(other)
 
 
 def _drop_other_names(told: Mapping[str, Record], left: Left) -> None:

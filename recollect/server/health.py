@@ -8,10 +8,10 @@ from typing import Any
 from starlette.responses import Response
 
 from recollect import __version__
+from recollect.bound_keys import KEYS
 from recollect.errors import RecollectError
 from recollect.server import schemas
 from recollect.server.answers import Json
-from recollect.server.keys import HOME
 from recollect.server.routing import PUBLIC, Here, router, shapes
 from recollect.server.service import Service
 from recollect.stores.contract import Store
@@ -86,7 +86,7 @@ async def ready(service: Here) -> Response:
 async def _answers(service: Service, store: Store) -> str:
     try:
         async with asyncio.timeout(READY_S):
-            await store.get(HOME, ["ready"], service.clock())
+            await store.get(KEYS, ["ready"], service.clock())
     except TimeoutError:
         return "too slow"
     except RecollectError as error:

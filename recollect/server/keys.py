@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from recollect import validate
+from recollect.bound_keys import KEY, KEYS
 from recollect.errors import Conflict, NotFound, ValidationError
-from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Clock, Partition, Record, Scope, iso, new_id
+from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Clock, Record, Scope, iso, new_id
 from recollect.stores.contract import Mark, Store
 
-HOME = Partition("{keys}", "")
-"""Where keys are kept. Ids must not contain braces, so no real org has this name."""
 SCOPES = ("read", "write", "admin")
 """What a key allows; each scope includes the ones before it."""
 ID_BYTES, SECRET_BYTES = 6, 32
@@ -100,8 +99,8 @@ class Keys:
             "hash": _hash(secret).hex(), "org": key.org, "user": key.user, "scope": key.scope,
             "expires_at": key.expires_at, "revoked_at": None,
         }  # fmt: skip
-        record = Record(key.id, "key", Scope(*HOME), content=key.name, data=data, created_at=now)
-        await self._store.commit(Changes(HOME, put=(record,), key=new_id(now)), now)
+        record = Record(key.id, KEY, Scope(*KEYS), content=key.name, data=data, created_at=now)
+        await self._store.commit(Changes(KEYS, put=(record,), key=new_id(now)), now)
         return key, f"rk_{key.id}_{secret}"
 
     async def find(self, token: str) -> Key | None:
@@ -143,7 +142,7 @@ class Keys:
     async def active(self, id: str) -> Key | None:
         """The key with this id, if it is active now: for callers that have shown its secret before."""
         now = self._clock()
-        found = [_key(each) for each in await self._store.get(HOME, [id], now) if each.layer == "key"]
+        found = [_key(each) for each in await self._store.get(KEYS, [id], now) if each.layer == KEY]
         return found[0] if found and found[0].state(now) == "active" else None
 
     async def list(self) -> list[Key]:
@@ -158,12 +157,12 @@ class Keys:
         """The keys by id, as of now. Every request needs them, so only changes are read."""
         while True:
             mark = self._mark
-            delta = await self._store.changes(HOME, mark)
+            delta = await self._store.changes(KEYS, mark)
             if self._mark is not mark:
                 continue  # another request applied the changes in the meantime
             if delta.reset:
                 self._held.clear()
-            self._held.update({record.id: record for record in delta.put if record.layer == "key"})
+            self._held.update({record.id: record for record in delta.put if record.layer == KEY})
             for id in delta.dropped:
                 self._held.pop(id, None)
             self._mark = delta.mark
@@ -174,11 +173,11 @@ class Keys:
         """Revoke a key, from the next request on. It stays in the list."""
         asked = validate.identifier(id, "id")
         now = self._clock()
-        for record in await self._store.get(HOME, [asked], now):
-            if record.layer == "key" and record.data["revoked_at"] is None:
+        for record in await self._store.get(KEYS, [asked], now):
+            if record.layer == KEY and record.data["revoked_at"] is None:
                 record = record.with_(data={**record.data, "revoked_at": now})
                 try:
-                    await self._store.commit(Changes(HOME, put=(record,), key=new_id(now)), now)
+                    await self._store.commit(Changes(KEYS, put=(record,), key=new_id(now)), now)
                 except Conflict:
                     return await self.revoke(id)  # somebody else revoked it in the meantime
             return _key(record)

@@ -164,6 +164,28 @@ async def test_an_entity_stays_while_something_is_told_of_it(memory, ann, graph)
     assert not await holds(memory, first.id)
 
 
+async def test_a_name_that_only_a_forgotten_message_said_goes_even_if_another_entity_was_merged_into_it(
+    memory, ann, graph
+):
+    secret = await say(memory, "a", "My friend Ludovica lives in Lisbon.")
+    await say(memory, "b", "My friend Lulu works at Acme.")
+    await graph.merge("Ludovica", "Lulu", reason="a nickname")
+    await ann.forget(secret.id)
+    assert not await holds(memory, "Ludovica")
+    assert {"Lulu", "Acme"} <= {entity.name for entity in await graph.entities()}
+    assert ("Lulu", "works_at", "Acme") in {(r.names[0], r.relation, r.names[1]) for r in await graph.relations()}
+
+
+async def test_an_undo_leaves_a_merge_as_it_is(memory, ann, graph):
+    told = await say(memory, "a", "My friend Ludovica lives in Lisbon.")
+    await say(memory, "b", "My friend Lulu works at Acme.")
+    await graph.merge("Ludovica", "Lulu")
+    undone = await ann.undo(message_id=told.id)
+    assert "Ludovica" in {entity.name for entity in await graph.entities()}
+    await ann.redo(undone.id)
+    assert (await graph.find("Lulu")).name == "Ludovica"
+
+
 async def test_a_relation_that_ended_because_of_a_forgotten_message_holds_again(memory, ann, graph, clock):
     await say(memory, "a", "I work at Acme.")
     clock.advance(days=10)

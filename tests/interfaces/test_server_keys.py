@@ -12,12 +12,15 @@ import pytest
 from fastapi import FastAPI
 from server_stage import LOCAL, client_of, listening, opened
 
+from recollect.bound_keys import KEYS
 from recollect.errors import NotFound, ValidationError
 from recollect.server.app import build, serve
 from recollect.server.callers import Callers
-from recollect.server.keys import HOME, life_ms
+from recollect.server.keys import life_ms
 from recollect.server.limits import BUCKETS_MAX, Rate
 from recollect.server.service import FAILED_BURST, FAILED_PER_MINUTE, Service
+from recollect.stores.contract import VEIL
+from recollect.testing.erasing import bytes_of, copies
 
 MEMORY = {"content": "Prefers window seats."}
 LOOKS_MOST = 20
@@ -205,10 +208,40 @@ async def test_anybody_may_ask_whether_the_server_is_alive(service, client):
 
 async def test_only_the_hash_of_a_key_is_kept(service):
     key, token = await service.keys.create(org="acme", name="laptop")
-    (record,) = await service.memory._running.ledger.get(HOME, [key.id])
+    (record,) = await service.memory._running.ledger.get(KEYS, [key.id])
     secret = token.split("_", 2)[2]
     assert secret not in repr((record.content, record.data)) and secret not in repr(key) + json.dumps(key.to_dict())
     assert key.shown == f"rk_{key.id[:4]}..."
+
+
+async def test_the_keys_of_an_erased_user_are_revoked_and_no_longer_name_the_user(tmp_path):
+    async with opened(tmp_path / "kept.db") as service, client_of(service) as client:
+        operator = await bearer(service, scope="admin")
+        theirs = await bearer(service, user="xylocanarium", name="The telephone of xylocanarium")
+        namesake = await bearer(service, org="other", user="xylocanarium")
+        await client.post("/api/users/xylocanarium/memories", json=MEMORY, headers=theirs)
+        assert (await client.delete("/api/users/xylocanarium", headers=operator)).status_code == 200
+        assert (await client.get("/api/users/xylocanarium/memories", headers=theirs)).status_code == 401
+        assert (await client.get("/api/users/xylocanarium/memories", headers=operator)).status_code == 200
+        assert (await client.get("/api/users/xylocanarium/memories", headers=namesake)).status_code == 200
+        told = [(key.user, key.name, key.state(service.clock())) for key in await service.keys.list()]
+        assert told == [(None, "", "active"), (VEIL, "", "revoked"), ("xylocanarium", "", "active")]
+        await service.memory.user("xylocanarium", org="other").erase()
+    assert copies(bytes_of(tmp_path), "xylocanarium") == 0
+
+
+async def test_with_an_org_the_keys_of_its_users_are_revoked_and_its_own_stay(service, client):
+    operator, own = await bearer(service, scope="admin"), await bearer(service, user="ann")
+    elsewhere = await bearer(service, org="other", user="ann")
+    await service.memory.org("acme").erase()
+    answers = [await client.get("/api/users/ann/profile", headers=key) for key in (operator, own, elsewhere)]
+    assert [answer.status_code for answer in answers] == [200, 401, 200]
+
+
+async def test_erasing_a_user_whose_key_is_the_only_one_does_not_open_the_door(service, client):
+    await bearer(service, user="ann", scope="admin")
+    await service.memory.user("ann", org="acme").erase()
+    assert (await client.get("/api/users/ann/profile")).status_code == 401
 
 
 async def test_refusing_a_nearly_right_key_takes_as_long_as_any_other(service):

@@ -15,6 +15,7 @@ FLOW = {
     "agreement",
     "allowance",
     "arrangement",
+    "bound_keys",
     "branches",
     "consolidation",
     "reading",
