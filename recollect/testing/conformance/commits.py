@@ -98,10 +98,13 @@ class CommitConformance(Stage):
         assert (await one(store, "a")).content == "hello"
 
     async def test_a_commit_of_two_partitions_is_refused(self, store: Store) -> None:
-        with refused(ValidationError, "scope"):
-            await store.commit(Changes(ANN, put=(message("b", partition=BOB),)), NOW)
-        with refused(ValidationError, "partition"):
-            await store.commit(Changes(ANN, enqueue=(work("j", BOB),)), NOW)
+        for stranger in (BOB, Partition("acme2", "ann")):
+            with refused(ValidationError, "scope"):
+                await store.commit(Changes(ANN, put=(message("b", partition=stranger),)), NOW)
+            with refused(ValidationError, "partition"):
+                await store.commit(Changes(ANN, enqueue=(work("j", stranger),)), NOW)
+            with refused(ValidationError, "partition"):
+                await store.commit(Changes(ANN, finish=(work("j", stranger),)), NOW)
 
     async def test_hostile_ids_stay_apart_and_jobs_come_back_with_them_intact(self, store: Store) -> None:
         await put(store, *(message(id, f"of {id}", session=id) for id in HOSTILE))
@@ -185,6 +188,7 @@ class CommitConformance(Stage):
         for changes in (
             Changes(ANN, put=many, enqueue=(work("j"),)),
             Changes(ANN, put=many, drop=("d",)),
+            Changes(ANN, put=many, finish=(work("j"),)),
             Changes(ANN, put=(message("a", half), message("b", half))),
             Changes(ANN, put=(message("a", "ß" * (PAYLOAD_MAX_BYTES // 2)),)),
             Changes(ANN, put=(message("a", half, vector=Vector("v", half.encode())),)),
@@ -227,13 +231,17 @@ class CommitConformance(Stage):
         assert not await store.claim(NOW + DAY_MS, LEASE_S, 10), "the job does not return"
 
     async def test_the_same_key_with_other_changes_is_a_conflict(self, store: Store) -> None:
-        first = Changes(ANN, put=(message("a"),), key="once")
+        first = Changes(ANN, put=(message("a"),), enqueue=(work("j"),), key="once")
         await store.commit(first, NOW)
         for other in (
             replace(first, put=(message("a", "other"),)),
             replace(first, put=(message("a", version=1),)),
             replace(first, drop=("b",)),
-            replace(first, enqueue=(work("j"),)),
+            replace(first, enqueue=()),
+            replace(first, enqueue=(replace(work("j"), kind="other"),)),
+            replace(first, enqueue=(work("j", refs=("a",)),)),
+            replace(first, enqueue=(work("j", due_at=NOW + 1),)),
+            replace(first, finish=(work("i"),)),
             replace(first, needs=("a",)),
             replace(first, epoch=1),
         ):
@@ -282,6 +290,18 @@ class CommitConformance(Stage):
         await put(store, message("a"))
         again = await one(store, "a")
         assert again.version > read.version and again.born == (3, 0)
+
+    async def test_what_was_dropped_stays_dropped_when_the_clock_goes_back(self, store: Store) -> None:
+        await put(store, message("a"), message("b"))
+        read = await one(store, "a")
+        await drop(store, "a", now=NOW + DAY_MS)
+        assert ids_of(await store.get(ANN, ["a", "b"], NOW)) == ["b"]
+        assert ids_of(await listed(store, Filter(ANN))) == ["b"]
+        assert await drop(store, "a") == 2
+        with refused(Conflict, "needs"):
+            await store.commit(Changes(ANN, put=(message("c"),), needs=("a",)), NOW)
+        with refused(Conflict, "id"):
+            await put(store, read.with_(content="stale"))
 
     async def test_a_writer_from_before_a_purge_or_a_forget_never_overwrites_what_was_made_anew(
         self, store: Store

@@ -7,7 +7,7 @@ import asyncio
 from recollect.errors import Conflict
 from recollect.filters import Filter, Test
 from recollect.records import DAY_MS, Changes
-from recollect.stores.contract import FORGET_ROWS, LeaseLost, Store, forget_whole, is_veil
+from recollect.stores.contract import FORGET_ROWS, OPERATIONS_MAX, LeaseLost, Store, forget_whole, is_veil
 from recollect.testing.conformance.stage import (
     ANN,
     BOB,
@@ -224,15 +224,16 @@ class ForgetConformance(Stage):
         assert ids_of(await listed(store, Filter(ANN))) == ["m2", "m4"]
 
     async def test_a_part_forget_can_be_stopped_anywhere_and_called_again(self, store: Store) -> None:
-        await put(store, *(message(f"m{n}") for n in range(50)), message("other", session="s2"))
+        limit = OPERATIONS_MAX + 4  # more than one commit
+        await put_many(store, [*(message(f"m{n}") for n in range(2 * limit + 20)), message("other", session="s2")])
         counts = []
         while True:
-            gone = await store.forget(Filter(ANN, session="s1"), NOW, limit=20)
+            gone = await store.forget(Filter(ANN, session="s1"), NOW, limit=limit)
             counts.append(gone.count)
             if gone.done:
                 break
-        assert sum(counts) == 50
-        assert max(counts) <= 20
+        assert sum(counts) == 2 * limit + 20
+        assert max(counts) <= limit
         assert ids_of(await listed(store, Filter(ANN))) == ["other"]
 
     async def test_a_job_that_rests_on_a_forgotten_part_is_refused(self, store: Store) -> None:

@@ -6,6 +6,7 @@ import math
 import struct
 import time
 from statistics import median
+from typing import cast
 
 import pytest
 
@@ -208,6 +209,8 @@ class ReadingConformance(Stage):
                 await store.list(where, NOW, newest_first=newest_first, after=after)
         for call in (
             lambda: store.list(Filter(ANN), NOW, limit=0),
+            lambda: store.list(Filter(ANN), NOW, limit=True),
+            lambda: store.list(Filter(ANN), NOW, limit=cast(int, 1.5)),
             lambda: store.changes(ANN, None, CHANGES_MIN - 1),
             lambda: store.claim(NOW, LEASE_S, 0),
             lambda: store.forget(Filter(ANN, session="s1"), NOW, 0),
