@@ -26,7 +26,7 @@ STEPS = 8
 FILE_SHARE = 2
 """Beyond this multiple of the bytes it may hold, the file is too long."""
 GIVEN_UP = 8
-"""How many objects are dropped from a file that is too long for each one put."""
+"""How many objects are dropped at a time, from a file that is too long or because their time is over."""
 AGE_S = 3_600.0
 """How long an object is kept: another process may have forgotten some of its contents without this one knowing."""
 
@@ -74,8 +74,9 @@ class Aside:
             return False
         place.since_s = self._clock_s()
         self._places.move_to_end(key)
-        while self._places and self._is_over(oldest := next(iter(self._places))):
-            self.drop(oldest)
+        while self.nbytes > self._bytes_max:
+            self.drop(next(iter(self._places)))
+        self.drop_old()
         if self._end > FILE_SHARE * self._bytes_max:
             self._shrink()
         return key in self._places
@@ -96,8 +97,19 @@ class Aside:
         except OSError as error:
             self._give_up(error)
 
-    def _is_over(self, key: Hashable) -> bool:
-        return self.nbytes > self._bytes_max or self._places[key].since_s < self._clock_s() - AGE_S
+    def drop_old(self) -> float | None:
+        """Drop some of the objects whose time is over. Return in how many seconds to call it again; None: it is empty.
+
+        Only some, since each is overwritten: after a busy hour, all of them together would block the process.
+        """
+        for oldest in list(islice(self._places, GIVEN_UP)):
+            if self._left_s(oldest) > 0:
+                break
+            self.drop(oldest)
+        return max(self._left_s(next(iter(self._places))), 0.0) if self._places else None
+
+    def _left_s(self, key: Hashable) -> float:
+        return self._places[key].since_s + AGE_S - self._clock_s()
 
     def get(self, key: Hashable) -> Any:
         """The object under this key; None if there is none, or it cannot be read back whole."""

@@ -71,6 +71,7 @@ class Indexes:
         self._bytes = self._resting_bytes = 0
         self._vocabularies: list[Vocabulary] = []
         self._hits = self._misses = 0
+        self._next_look: asyncio.TimerHandle | None = None
 
     def __contains__(self, partition: Partition) -> bool:
         """Whether the partition's index is at hand, so that catching up is cheap."""
@@ -215,6 +216,14 @@ class Indexes:
         elif (index.laid_aside == index.state and partition in aside) or aside.put(partition, index):
             del self._held[partition]
             self._bytes -= index.counted_nbytes
+            if self._next_look is None:
+                self._drop_old(aside)
+
+    def _drop_old(self, aside: Aside) -> None:
+        """Drop spilled indexes whose time is over, and come back for the others: also while nobody asks anything."""
+        wait_s = aside.drop_old()
+        look = asyncio.get_running_loop().call_later
+        self._next_look = None if wait_s is None else look(wait_s, self._drop_old, aside)
 
     def _wake(self, partition: Partition) -> None:
         """Note that an index no longer rests."""
@@ -284,6 +293,8 @@ class Indexes:
 
     def close(self) -> None:
         """Discard the spilled indexes."""
+        if self._next_look is not None:
+            self._next_look.cancel()
         if self._aside is not None:
             self._aside.close()
 

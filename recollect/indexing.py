@@ -122,6 +122,8 @@ class Indexing:
             else:
                 await self._compare(self._index, job.partition)
         except Unavailable as error:
+            if error.field == "store":
+                raise  # the index is not to blame, and the same job is due again when the store is back
             self._tell(error.message)
             return Changes(job.partition, enqueue=self._later(job))
         return Changes(job.partition)

@@ -125,14 +125,21 @@ class Worker:
             await self._give_way()
             try:
                 busy = await self.round()
-                self.trouble = ""
+                trouble = ""
             except Exception as error:
                 # No error may end the worker: log it and try again.
-                self.trouble = reason_of(error)
-                log.warning("could not look for work: %s", self.trouble)
-                busy = 0
+                busy, trouble = 0, reason_of(error)
+            self._tell(trouble)
             if not busy:
                 await self._ledger.wait_for_work(self._settings.poll_s)
+
+    def _tell(self, trouble: str) -> None:
+        """Log why jobs cannot be claimed, and that they can be again: once each, however long it lasts."""
+        if trouble and trouble != self.trouble:
+            log.warning("could not look for work: %s", trouble)
+        elif self.trouble and not trouble:
+            log.warning("jobs can be claimed again")
+        self.trouble = trouble
 
     async def _give_way(self) -> None:
         """Let writers go first for a moment: they wait for an answer, and nobody waits for this.

@@ -5,7 +5,6 @@ Until a key is made, only this machine is let in, as the operator; after that, e
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
@@ -19,6 +18,7 @@ from recollect.server.admission import caller
 from recollect.server.callers import take_once
 from recollect.server.errors import TooMany, Unauthorized
 from recollect.server.keys import SCOPES, Key
+from recollect.server.patience import promptly
 from recollect.server.quotas import may_add
 from recollect.server.service import Service
 
@@ -97,8 +97,7 @@ class Gate:
             await self._service.keys.read()
             return
         try:
-            async with asyncio.timeout(KEYS_WAIT_S):
-                await self._service.keys.read()
+            await promptly(KEYS_WAIT_S, self._service.keys.read())
         except (TimeoutError, Busy, Unavailable):
             if not self._service.keys.were_read:
                 raise Unavailable(field="store") from None

@@ -12,6 +12,7 @@ from recollect.bound_keys import KEYS
 from recollect.errors import RecollectError
 from recollect.server import schemas
 from recollect.server.answers import Json
+from recollect.server.patience import promptly
 from recollect.server.routing import PUBLIC, Here, router, shapes
 from recollect.server.service import Service
 from recollect.stores.contract import Store
@@ -85,8 +86,7 @@ async def ready(service: Here) -> Response:
 
 async def _answers(service: Service, store: Store) -> str:
     try:
-        async with asyncio.timeout(READY_S):
-            await store.get(KEYS, ["ready"], service.clock())
+        await promptly(READY_S, store.get(KEYS, ["ready"], service.clock()))
     except TimeoutError:
         return "too slow"
     except RecollectError as error:

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+from recollect.server.patience import seen
 from recollect.stores.contract import Survey
 
 QUICK_S = 0.1
@@ -50,7 +51,7 @@ class Surveys:
     def _begun(self) -> asyncio.Task[Survey]:
         if self._counting is None:
             self._counting = asyncio.create_task(self._counted())
-            self._counting.add_done_callback(_seen)
+            self._counting.add_done_callback(seen)
         return self._counting
 
     async def _counted(self) -> Survey:
@@ -66,9 +67,3 @@ class Surveys:
         self._kept = found if took_s > QUICK_S else None
         self._began, self._due_at = began, began + (1 + RESTS) * took_s
         return found
-
-
-def _seen(task: asyncio.Task[Survey]) -> None:
-    """Mark a failure as retrieved: the caller that asked for the count may be gone."""
-    if not task.cancelled():
-        task.exception()

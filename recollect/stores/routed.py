@@ -71,6 +71,8 @@ FENCE_MS = HOUR_MS
 """Much longer than any commit takes and than any difference between clocks."""
 FALLBACKS = ("", "memory")
 """What may replace a store that cannot be reached: nothing, or one in memory."""
+CLAIM_WAIT_S = 5.0
+"""How long the jobs of other stores wait for a store to say whether it has any."""
 HOME = 0
 EPOCH_BITS = 32
 
@@ -106,6 +108,7 @@ class RoutedStore:
         self._routes = {route: places[id(given)] for route, given in routes.items()}
         self._turn = 0
         self._under_way: set[asyncio.Future[int]] = set()
+        self._late: list[list[asyncio.Future[Sequence[Job]]]] = [[] for _ in self._stores]
         self.abilities: frozenset[str] = frozenset.intersection(*(each.abilities for each in self._stores))
         self.joins = self._rest == HOME
         self.lives: Mapping[str, int] = getattr(home, "lives", {})
@@ -326,7 +329,7 @@ class RoutedStore:
             place = (self._turn + step) % len(self._stores)
             if len(jobs) < limit:
                 try:
-                    found = await self._stores[place].claim(now, lease_s, limit - len(jobs))
+                    found = await self._claimed(place, now, lease_s, limit - len(jobs))
                 except Unavailable as error:
                     missing = error
                     continue
@@ -334,6 +337,25 @@ class RoutedStore:
         if missing is not None and not jobs:
             raise missing
         return jobs
+
+    async def _claimed(self, place: int, now: int, lease_s: float, limit: int) -> Sequence[Job]:
+        """The jobs that a store gives. One that is silent is left alone, and its answer taken once it has come."""
+        late = self._late[place]
+        if late:
+            claim = late.pop(0)
+        else:
+            claim = asyncio.ensure_future(self._stores[place].claim(now, lease_s, limit))
+            try:
+                await asyncio.wait([claim], timeout=CLAIM_WAIT_S)
+            except asyncio.CancelledError:
+                claim.cancel()
+                raise
+        if claim.done() and (claim.exception() or len(claim.result()) <= limit):
+            return claim.result()
+        late.append(claim)
+        if claim.done():
+            return ()  # it was asked for more then than there is room for now
+        raise Unavailable(f"the store of {self._told(place)} has not said yet whether it has jobs", field="store")
 
     async def wait_for_work(self, timeout_s: float) -> bool:
         """Wait up to `timeout_s` for work in a store that can signal it. True when one has some."""
@@ -377,7 +399,10 @@ class RoutedStore:
     # ── for operators ────────────────────────────────────────────────────────────────────────────
 
     async def close(self) -> None:
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        late = [claim for claims in self._late for claim in claims]
+        for claim in late:
+            claim.cancel()  # jobs that it gave to nobody are offered again when their leases end
+        await asyncio.gather(*self._under_way, *late, return_exceptions=True)
         done = await asyncio.gather(*(store.close() for store in self._stores), return_exceptions=True)
         for error in done:
             if isinstance(error, BaseException):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -386,3 +386,68 @@ async def test_work_is_found_in_one_store_while_another_is_unreachable() -> None
     assert ids_of(await store.claim(NOW, LEASE_S, 9)) == ["j"]
     with pytest.raises(Unavailable):
         await store.claim(NOW, LEASE_S, 9)
+
+
+class Silent(InMemoryStore):
+    """Accepts calls for jobs, and answers when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+        self.asked = 0
+
+    async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
+        self.asked += 1
+        await self.answers.wait()
+        return await super().claim(now, lease_s, limit)
+
+
+async def test_jobs_do_not_wait_for_those_of_a_store_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.stores.routed.CLAIM_WAIT_S", 0.01)
+    home, rest = InMemoryStore(), Silent()
+    store = RoutedStore(rest, {"conversation": home})
+    await enqueue(store, work("first"))
+    await rest.commit(Changes(ANN, put=(fact("f"),), enqueue=(work("late"),)), NOW)
+    async with asyncio.timeout(60):
+        assert ids_of(await store.claim(NOW, LEASE_S, 9)) == ["first"]
+        with pytest.raises(Unavailable, match="the rest"):
+            await store.claim(NOW, LEASE_S, 9)
+        await enqueue(store, work("second"))
+        assert ids_of(await store.claim(NOW, LEASE_S, 9)) == ["second"]
+        assert rest.asked == 1, "it is not asked again before it has answered"
+        rest.answers.set()
+        await asyncio.sleep(0.01)
+        (late,) = await store.claim(NOW, LEASE_S, 9)
+        await store.commit(Changes(ANN, finish=(late,)), NOW)
+        assert not await store.claim(NOW + LEASE_MS - 1, LEASE_S, 9)
+    await store.close()
+
+
+async def test_a_store_that_answers_late_does_not_give_more_jobs_than_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("recollect.stores.routed.CLAIM_WAIT_S", 0.01)
+    home, rest = InMemoryStore(), Silent()
+    store = RoutedStore(rest, {"conversation": home})
+    for n in range(4):
+        await rest.commit(Changes(ANN, put=(fact(f"f{n}"),), enqueue=(work(f"late{n}"),)), NOW)
+    with pytest.raises(Unavailable):
+        await store.claim(NOW, LEASE_S, 4)
+    for n in range(4):
+        await enqueue(store, work(f"home{n}"))
+    rest.answers.set()
+    await asyncio.sleep(0.01)
+    rounds = [ids_of(await store.claim(NOW, LEASE_S, limit)) for limit in (2, 4, 4, 4)]
+    assert [len(found) <= limit for found, limit in zip(rounds, (2, 4, 4, 4), strict=True)] == [True] * 4
+    all_of_both = {f"{where}{n}" for where in ("home", "late") for n in range(4)}
+    claimed = [id for found in rounds for id in found]
+    assert (set(claimed), len(claimed)) == (all_of_both, 8)
+
+
+async def test_closing_does_not_wait_for_a_store_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.stores.routed.CLAIM_WAIT_S", 0.01)
+    store = RoutedStore(Silent(), {"conversation": InMemoryStore()})
+    async with asyncio.timeout(60):
+        with pytest.raises(Unavailable):
+            await store.claim(NOW, LEASE_S, 9)
+        await store.close()

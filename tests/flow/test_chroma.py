@@ -19,6 +19,7 @@ from recollect.records import Changes, Partition, Vector
 from recollect.stores import open_index, open_store
 from recollect.stores.chroma import quiet, read_address
 from recollect.stores.contract import veil_of
+from recollect.stores.in_memory import InMemoryStore
 from recollect.testing.fakes import HashingEmbedder
 from recollect.testing.servers.chroma import ChromaServer
 
@@ -310,6 +311,31 @@ async def test_an_index_that_goes_away_is_missed_but_not_needed(open_memory, ser
     index = open_index(f"{server.url}?collection=away", HashingEmbedder().name)
     assert len(await index.held(ANN)) == 6
     await index.close()
+
+
+async def test_an_index_is_not_blamed_for_a_store_that_is_away(open_memory, index_url, index, caplog, clock):
+    class Leaving(InMemoryStore):
+        is_away = False
+
+        async def get(self, *given):
+            if self.is_away:
+                raise Unavailable("the connection was lost", field="store")
+            return await super().get(*given)
+
+    store = Leaving()
+    memory = await open_memory(store, index=index_url)
+    await memory.user("ann").add_memory("Ann drinks green tea", id="tea")
+    worker = memory._running.worker
+    await worker.round()  # it is enriched, so the index has to hear of it
+    store.is_away = True
+    await worker.round()
+    assert "job index failed at attempt 1: Unavailable: store" in caplog.text
+    assert "searching without the index" not in caplog.text
+    assert memory.describe()["vectors"]["state"] == "in use"
+    store.is_away = False
+    clock.advance(minutes=3)
+    await memory.work()
+    assert (await index.held(ANN)).keys() == {"tea"}
 
 
 async def test_an_erasure_while_the_index_is_away_is_completed_when_it_is_back(open_memory, server, clock, tmp_path):

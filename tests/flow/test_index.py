@@ -322,6 +322,22 @@ async def test_what_is_forgotten_is_not_in_the_file_even_if_the_answer_was_lost(
     assert b"xylophonist" not in laid_aside(memory)
 
 
+@in_a_file
+@pytest.mark.usefixtures("none_rests_in_memory")
+async def test_after_its_time_an_index_leaves_the_file_while_nobody_asks_anything(open_memory, monkeypatch):
+    monkeypatch.setattr("recollect.aside.AGE_S", 0.05)
+    memory = await open_memory(index_awake=1)
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "The xylophonist lives in Zwolle.")
+    await ann.search_memory("Who lives in Zwolle?")
+    await memory.user("bob").search_memory("And now somebody else?")
+    for _ in range(100):
+        if b"xylophonist" not in laid_aside(memory):
+            break
+        await asyncio.sleep(0.05)
+    assert b"xylophonist" not in laid_aside(memory)
+
+
 def laid_aside(memory):
     """Everything in the file of the resting indexes."""
     file = memory._flow.indexes._aside._file

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import signal
 import socket
 import sqlite3
@@ -17,11 +18,12 @@ from server_stage import client_of, listening, opened, process, until
 
 from recollect.errors import Conflict
 from recollect.records import system_clock
-from recollect.server import admission, answers, limits
+from recollect.server import admission, answers, gate, limits
 from recollect.server.admission import Admission
 from recollect.server.connections import PatientProtocol
 from recollect.server.service import FAILED_BURST
 from recollect.testing.fakes import FailingEmbedder, HashingEmbedder
+from recollect.testing.proxy import Proxy
 from recollect.testing.serving import STOP_S
 
 ANN = "/api/users/ann"
@@ -72,6 +74,25 @@ async def test_a_store_that_does_not_answer_is_named_and_the_server_is_not_ready
         await service.stores["working"].close()
         answer = await client.get("/ready")
     assert answer.status_code == 503 and answer.json()["stores"] == {"the rest": "answers", "working": "Unavailable"}
+
+
+async def test_a_probe_is_answered_while_the_driver_is_still_waiting_for_a_silent_server(caplog, monkeypatch):
+    servers = pytest.importorskip("recollect.testing.servers.postgres", reason="no PostgreSQL driver here")
+    monkeypatch.setattr(gate, "KEYS_WAIT_S", 1.0)
+    server = servers.shared_server()
+    async with Proxy(server.port) as way:
+        url = server.url(schema=f"probed_{secrets.token_hex(4)}").replace(str(server.port), str(way.port))
+        async with opened(url) as service, client_of(service, timeout=60) as client:
+            _, token = await service.keys.create(org="default", scope="admin")
+            client.headers["authorization"] = f"Bearer {token}"
+            assert [(await client.get(path)).status_code for path in ("/ready", "/metrics")] == [200, 200]
+            way.stall()
+            ready, figures = await asyncio.gather(client.get("/ready"), client.get("/metrics"))
+            assert ready.status_code == 503 and ready.json()["stores"] == {"everything": "too slow"}
+            assert figures.status_code == 200 and "recollect_store_up 0" in figures.text
+            assert "cancellation" not in caplog.text, "the driver has not given up yet"
+            way.resume()
+            assert (await client.get("/ready")).status_code == 200
 
 
 async def test_nothing_is_acknowledged_once_the_file_is_removed_under_the_server(tmp_path):

@@ -70,6 +70,20 @@ def test_after_an_hour_an_entry_is_gone_from_the_file(folder):
     assert b"words" not in written(aside)
 
 
+def test_an_hour_without_new_entries_counts_too(folder):
+    now = [0.0]
+    aside = Aside(folder, bytes_max=100 * PAGE, clock_s=lambda: now[0])
+    aside.put("a", "words")
+    now[0] = AGE_S / 2
+    aside.put("b", "others")
+    now[0] = AGE_S + 1
+    assert aside.drop_old() == pytest.approx(AGE_S / 2 - 1)
+    assert [*aside] == ["b"] and b"words" not in written(aside)
+    now[0] = 2 * AGE_S
+    assert aside.drop_old() is None
+    assert [*aside] == [] and b"others" not in written(aside)
+
+
 def test_freed_places_are_reused(folder):
     aside = Aside(folder, bytes_max=100 * PAGE)
     for number in range(50):
