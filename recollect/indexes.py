@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
 
 from recollect.aside import Aside
 from recollect.index import WASTED_ROWS, PartitionIndex
 from recollect.postings import Vocabulary
 from recollect.records import Partition
-from recollect.stores.contract import Mark, Store
+from recollect.stores.contract import Store, offers_of
 
 log = logging.getLogger("recollect.index")
 
@@ -53,9 +52,9 @@ class Indexes:
         awake: int = AWAKE,
     ) -> None:
         self._store = store
-        folder: Path | None = getattr(store, "folder", None)
-        self._aside = Aside(folder, bytes_max) if folder is not None else None
-        self._unchanged: Callable[[Mapping[Partition, Mark]], bool] | None = getattr(store, "unchanged", None)
+        offers = offers_of(store)
+        self._aside = Aside(offers.folder, bytes_max) if offers.folder is not None else None
+        self._unchanged = offers.unchanged
         self._shape = (model, dimensions, language, earlier_model)
         self.other_models: set[str] = set()
         self._bytes_max, self._awake_max = bytes_max, awake

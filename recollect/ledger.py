@@ -42,6 +42,7 @@ from recollect.stores.contract import (
     PAYLOAD_MAX_BYTES,
     Page,
     Store,
+    offers_of,
     veil_of,
 )
 
@@ -134,18 +135,14 @@ class Ledger:
         self.index_of: Callable[[Partition], Awaitable[Held | None]] = _no_index
         """Returns the index of a partition with everything committed, if it is at hand."""
         self._feeds_index = feeds_index
-        self._loses_answers = bool(getattr(store, "loses_answers", True))
+        self.offers = offers_of(store)
+        """What the store has besides the contract."""
         self.places: dict[tuple[Partition, str], Place] = {}
         """Places outside the store that hold a partition's messages too, by name, as far as this process knows."""
         self.work_waits = asyncio.Event()
         self.traffic = Traffic()
         self._home = asyncio._get_running_loop()
         self._locks: dict[tuple[Partition, str], tuple[asyncio.Lock, int]] = {}
-
-    @property
-    def joins(self) -> bool:
-        """Whether messages and what is learned from them can be written in one commit."""
-        return bool(getattr(self.store, "joins", True))
 
     def over(self, store: Store) -> Ledger:
         """The same clock, layers and masks over another store."""
@@ -160,7 +157,7 @@ class Ledger:
             enqueue += (upkeep_job(changes.partition, now + DAY_MS),)
         if self._feeds_index:
             enqueue += await self._feeding(changes, enqueue)
-        key = changes.key or (f"{OWN_KEY}{new_id(now)}" if self._loses_answers else None)
+        key = changes.key or (f"{OWN_KEY}{new_id(now)}" if self.offers.loses_answers else None)
         if key is not changes.key or enqueue is not changes.enqueue:
             changes = changes.sent(enqueue, key)
         try:
@@ -225,7 +222,7 @@ class Ledger:
 
     async def wait_for_work(self, timeout_s: float) -> None:
         """Wait until there may be work, from this process or, where the store can tell, from another one."""
-        listen = getattr(self.store, "wait_for_work", None)
+        listen = self.offers.wait_for_work
         if listen is None:
             await within(timeout_s, self.work_waits)
             return
