@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from recollect.aside import Aside
+from recollect.home import Home
 from recollect.index import WASTED_ROWS, PartitionIndex
 from recollect.postings import Vocabulary
 from recollect.records import Partition
@@ -52,6 +53,7 @@ class Indexes:
         awake: int = AWAKE,
     ) -> None:
         self._store = store
+        self._home = Home()
         offers = offers_of(store)
         self._aside = Aside(offers.folder, bytes_max) if offers.folder is not None else None
         self._unchanged = offers.unchanged
@@ -87,6 +89,7 @@ class Indexes:
         """The indexes of several partitions, as `current` returns them. A store that can tell with a single look-up
         that nothing was written to any of them is asked only once; one on a server is asked for all concurrently.
         """
+        self._home.check()
         held = [(partition, self._at_hand(partition)) for partition in partitions]
         marks = {each: index.mark for each, index in held if index is not None and index.mark and not index.is_wasteful}
         if self._unchanged is None:
@@ -111,6 +114,7 @@ class Indexes:
 
     async def current(self, partition: Partition) -> PartitionIndex:
         """The partition's index, with everything committed before this call."""
+        self._home.check()
         if partition in self:
             self._hits += 1
         else:

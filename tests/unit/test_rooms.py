@@ -21,6 +21,7 @@ FLOW = {
     "conversation",
     "copying",
     "working",
+    "home",
     "long_term",
     "worker",
     "enrichment",
