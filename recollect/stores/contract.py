@@ -578,6 +578,11 @@ def _cursor_check(where: Filter, newest_first: bool, place: str) -> str:
     return hashlib.blake2b(repr((where, newest_first, place)).encode(), digest_size=6).hexdigest()
 
 
+def closed_store() -> Unavailable:
+    """What every call answers once the store is closed."""
+    return Unavailable("the store is closed; take a new handle from a memory that is open", field="store")
+
+
 def check_limit(limit: int, least: int = 1) -> None:
     """Refuse a page size that is not a whole number of at least `least`."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < least:

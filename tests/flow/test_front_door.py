@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import inspect
+import pickle
 import time
 
 import pytest
@@ -17,7 +19,7 @@ from recollect.stores.in_memory import InMemoryStore
 
 async def test_a_memory_must_be_opened_before_it_is_used(store_url):
     memory = Memory.open(store_url)
-    with pytest.raises(Unavailable, match=r"async with Memory\.open") as caught:
+    with pytest.raises(Unavailable, match=r"async with Memory\.open.* await Memory\.open") as caught:
         memory.user("ann")
     assert caught.value.field == "memory"
     for verb in (memory.work, memory.maintain, memory.survey, memory.users, memory.check):
@@ -216,6 +218,38 @@ async def test_the_same_user_id_in_two_orgs_is_two_users(memory):
     await memory.user("ann", org="acme").add_memory("acme's secret recipe")
     assert await memory.user("ann", org="globex").search_memory("secret recipe") == []
     assert await memory.user("ann").search_memory("secret recipe") == []
+
+
+def handles_of(memory):
+    ann = memory.user("ann", org="acme")
+    chat = ann.session("monday", agent="support")
+    return (
+        ann, chat, memory.org("acme"), memory.entities("acme"), ann.graph, ann.learnings, ann.episodes,
+        ann.customizations.of_agent("support"), chat.working,
+    )  # fmt: skip
+
+
+async def test_every_handle_says_whose_it_is(memory):
+    assert [repr(handle) for handle in handles_of(memory)] == [
+        "<User 'ann' of org 'acme'>",
+        "<Session 'monday' of agent 'support', user 'ann', org 'acme'>",
+        "<Org 'acme'>",
+        "<EntityCache of org 'acme'>",
+        "<Graph of user 'ann', org 'acme'>",
+        "<Learnings of user 'ann', org 'acme'>",
+        "<Episodes of user 'ann', org 'acme'>",
+        "<Customizations of agent 'support', user 'ann', org 'acme'>",
+        "<Working of session 'monday', agent 'support', user 'ann', org 'acme'>",
+    ]
+
+
+async def test_a_copy_of_what_holds_a_handle_shares_the_handle(memory):
+    for handle in (memory, *handles_of(memory)):
+        state = {"handle": handle, "step": [1]}
+        assert copy.deepcopy(state)["handle"] is handle
+        assert copy.copy(handle) is handle
+        with pytest.raises(TypeError, match="open a memory there"):
+            pickle.dumps(state)
 
 
 async def test_two_handles_of_one_user_are_the_same_user(memory):

@@ -21,6 +21,7 @@ FLOW = {
     "conversation",
     "copying",
     "working",
+    "handles",
     "home",
     "long_term",
     "worker",
