@@ -16,6 +16,7 @@ from typing import Any
 
 from recollect import validate
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
+from recollect.handles import Handle
 from recollect.layers import Layer
 from recollect.ledger import Ledger
 from recollect.records import Changes, Record, Scope, as_datetime, new_id
@@ -66,7 +67,7 @@ Change = Callable[[Sequence[Record], int], Sequence[Record]]
 """Takes the existing instructions, in order, and the current time; returns those to put."""
 
 
-class Customizations:
+class Customizations(Handle):
     """The instructions of one user for one agent; the org's defaults, for a scope without a user.
 
     >>> from recollect import Memory

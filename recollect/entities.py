@@ -19,6 +19,7 @@ from typing import Any
 from recollect import validate
 from recollect.errors import Conflict, ValidationError
 from recollect.filters import Filter
+from recollect.handles import Handle
 from recollect.ledger import PORTION_RECORDS, Ledger
 from recollect.policies.naming import Text
 from recollect.records import MINUTE_MS, SECOND_MS, Changes, Record, Scope, derived_id, iso
@@ -98,7 +99,7 @@ class Loads:
             task.exception()  # retrieved, so that asyncio does not complain if every waiter has left
 
 
-class EntityCache:
+class EntityCache(Handle):
     """The business objects of one org: `get`, `put`, `invalidate`, `list`, `find`.
 
     >>> from recollect import Memory

@@ -17,6 +17,7 @@ from recollect import validate
 from recollect.enrich.episodes import EXTRACTOR, GAP_MS, stretches, write
 from recollect.errors import NotFound
 from recollect.filters import Filter
+from recollect.handles import Handle
 from recollect.layers import is_current
 from recollect.ledger import Ledger
 from recollect.policies.quarantine import heard
@@ -101,7 +102,7 @@ class Episode:
         }
 
 
-class Episodes:
+class Episodes(Handle):
     """The episodes of one user.
 
     >>> from recollect import Memory
@@ -115,6 +116,7 @@ class Episodes:
 
     def __init__(self, ledger: Ledger, scope: Scope, *, idle_ms: int = IDLE_MS) -> None:
         self._ledger = ledger
+        self._scope = Scope(scope.org, scope.user)
         self._partition = scope.partition
         self._idle_ms = idle_ms
 

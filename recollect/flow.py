@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from recollect.reembedding import Reembedding
 from recollect.reprocessing import Reprocessing
 from recollect.reranking import Reranker, open_reranker
 from recollect.settings import QUALITIES, Settings
-from recollect.stores.contract import Store, VectorIndex
+from recollect.stores.contract import Store, VectorIndex, offers_of
 from recollect.trust import Trust
 from recollect.upkeep import Upkeep, note_uses
 from recollect.worker import Worker
@@ -244,7 +244,7 @@ class Flow:
 
 def _lives(settings: Settings, store: Store) -> dict[str, int | None]:
     """The lifetimes that a deployment sets, or that its store proposes."""
-    proposed: Mapping[str, int] = getattr(store, "lives", {})
+    proposed = offers_of(store).lives
     days = settings.conversation_days
     conversation = proposed.get("conversation", CONVERSATION_MS) if days is None else days * DAY_MS
     return {"conversation": conversation, "summary": conversation, "working": settings.working_hours * HOUR_MS}

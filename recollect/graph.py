@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from recollect import validate
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound, RecollectError, TooLarge, ValidationError
+from recollect.handles import Handle
 from recollect.ledger import Ledger
 from recollect.long_term import past_states
 from recollect.policies import graphs
@@ -55,7 +56,7 @@ Ref = Entity | Merge | str
 """An entity, its id, one of its names, or "user" for the user themself."""
 
 
-class Graph:
+class Graph(Handle):
     """The entity graph of one user, or of an org where the scope names no user.
 
     >>> from recollect import Memory

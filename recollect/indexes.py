@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
 
 from recollect.aside import Aside
+from recollect.home import Home
 from recollect.index import WASTED_ROWS, PartitionIndex
 from recollect.postings import Vocabulary
 from recollect.records import Partition
-from recollect.stores.contract import Mark, Store
+from recollect.stores.contract import Store, offers_of
 
 log = logging.getLogger("recollect.index")
 
@@ -53,9 +53,10 @@ class Indexes:
         awake: int = AWAKE,
     ) -> None:
         self._store = store
-        folder: Path | None = getattr(store, "folder", None)
-        self._aside = Aside(folder, bytes_max) if folder is not None else None
-        self._unchanged: Callable[[Mapping[Partition, Mark]], bool] | None = getattr(store, "unchanged", None)
+        self._home = Home()
+        offers = offers_of(store)
+        self._aside = Aside(offers.folder, bytes_max) if offers.folder is not None else None
+        self._unchanged = offers.unchanged
         self._shape = (model, dimensions, language, earlier_model)
         self.other_models: set[str] = set()
         self._bytes_max, self._awake_max = bytes_max, awake
@@ -89,6 +90,7 @@ class Indexes:
         """The indexes of several partitions, as `current` returns them. A store that can tell with a single look-up
         that nothing was written to any of them is asked only once; one on a server is asked for all concurrently.
         """
+        self._home.check()
         held = [(partition, self._at_hand(partition)) for partition in partitions]
         marks = {each: index.mark for each, index in held if index is not None and index.mark and not index.is_wasteful}
         if self._unchanged is None:
@@ -113,6 +115,7 @@ class Indexes:
 
     async def current(self, partition: Partition) -> PartitionIndex:
         """The partition's index, with everything committed before this call."""
+        self._home.check()
         if partition in self:
             self._hits += 1
         else:

@@ -66,7 +66,7 @@ class Learning:
         try:
             found = {record.id: await self._drafts(index, record) for record in mine}
             mine = [record for record in mine if found[record.id]]
-            now = _first(mine, found) if self._ledger.joins else {}
+            now = _first(mine, found) if self._ledger.offers.joins else {}
             changes, is_left = await self._applied(partition, index, [each for id in now for each in found[id]])
         except Exception as error:
             log.warning("learning from these messages is left to a separate job: %s", type(error).__name__)

@@ -14,6 +14,7 @@ from typing import Any
 from recollect import validate
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound
+from recollect.handles import Handle
 from recollect.layers import is_current
 from recollect.ledger import Ledger
 from recollect.policies.learnings import (
@@ -93,7 +94,7 @@ class Learning:
         }
 
 
-class Learnings:
+class Learnings(Handle):
     """The learnings of one user; of an org, for a scope without a user.
 
     >>> from recollect import Memory

@@ -16,8 +16,9 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Protocol
 
-from recollect.errors import Conflict, NotFound, Unavailable
+from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
+from recollect.home import Home
 from recollect.layers import Layer
 from recollect.policies.masking import masked_value
 from recollect.records import (
@@ -42,6 +43,7 @@ from recollect.stores.contract import (
     PAYLOAD_MAX_BYTES,
     Page,
     Store,
+    offers_of,
     veil_of,
 )
 
@@ -134,18 +136,14 @@ class Ledger:
         self.index_of: Callable[[Partition], Awaitable[Held | None]] = _no_index
         """Returns the index of a partition with everything committed, if it is at hand."""
         self._feeds_index = feeds_index
-        self._loses_answers = bool(getattr(store, "loses_answers", True))
+        self.offers = offers_of(store)
+        """What the store has besides the contract."""
         self.places: dict[tuple[Partition, str], Place] = {}
         """Places outside the store that hold a partition's messages too, by name, as far as this process knows."""
         self.work_waits = asyncio.Event()
         self.traffic = Traffic()
-        self._home = asyncio._get_running_loop()
+        self._home = Home()
         self._locks: dict[tuple[Partition, str], tuple[asyncio.Lock, int]] = {}
-
-    @property
-    def joins(self) -> bool:
-        """Whether messages and what is learned from them can be written in one commit."""
-        return bool(getattr(self.store, "joins", True))
 
     def over(self, store: Store) -> Ledger:
         """The same clock, layers and masks over another store."""
@@ -153,14 +151,14 @@ class Ledger:
 
     async def commit(self, changes: Changes) -> int:
         """Commit, once. Returns the partition's revision."""
-        self._check_home()
+        self._home.check()
         now = self.clock()
         enqueue = changes.enqueue
         if (changes.put or changes.drop) and not _leads_to_upkeep(changes):
             enqueue += (upkeep_job(changes.partition, now + DAY_MS),)
         if self._feeds_index:
             enqueue += await self._feeding(changes, enqueue)
-        key = changes.key or (f"{OWN_KEY}{new_id(now)}" if self._loses_answers else None)
+        key = changes.key or (f"{OWN_KEY}{new_id(now)}" if self.offers.loses_answers else None)
         if key is not changes.key or enqueue is not changes.enqueue:
             changes = changes.sent(enqueue, key)
         try:
@@ -172,15 +170,6 @@ class Ledger:
         if changes.enqueue:
             self.work_waits.set()
         return revision
-
-    def _check_home(self) -> None:
-        """Refuse calls from another event loop, of which the worker would never hear."""
-        if self._home is not asyncio._get_running_loop():
-            raise Unavailable(
-                "the memory was opened on another event loop; open it on this one, or use recollect.sync, "
-                "which any thread or loop may call",
-                field="memory",
-            )
 
     async def _feeding(self, changes: Changes, enqueue: tuple[Job, ...]) -> tuple[Job, ...]:
         """The job that reports a change to an index, if the change concerns vectors: new records have none yet.
@@ -225,7 +214,7 @@ class Ledger:
 
     async def wait_for_work(self, timeout_s: float) -> None:
         """Wait until there may be work, from this process or, where the store can tell, from another one."""
-        listen = getattr(self.store, "wait_for_work", None)
+        listen = self.offers.wait_for_work
         if listen is None:
             await within(timeout_s, self.work_waits)
             return
@@ -266,6 +255,7 @@ class Ledger:
 
     async def get(self, partition: Partition, ids: Sequence[str]) -> list[Record]:
         """The living records among these ids, in the order asked, however many they are."""
+        self._home.check()
         found, elsewhere = self.at_hand(ids)
         mixed = bool(found and elsewhere)
         for start in range(0, len(elsewhere), IDS_MAX):
@@ -289,6 +279,7 @@ class Ledger:
     async def list(
         self, where: Filter, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
+        self._home.check()
         return await self.store.list(where, self.clock(), newest_first=newest_first, limit=limit, after=after)
 
     async def walk(self, where: Filter, *, newest_first: bool = False, limit: int = 500) -> AsyncIterator[Record]:

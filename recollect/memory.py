@@ -18,6 +18,7 @@ from recollect import conversation, validate
 from recollect.arguments import reprocess_options
 from recollect.entities import EntityCache
 from recollect.errors import Unavailable, ValidationError
+from recollect.handles import Opened
 from recollect.models import ChatModel, Given, as_model, open_model
 from recollect.org import Org, holding_any
 from recollect.policies.masking import parse_kinds
@@ -57,7 +58,7 @@ def _part(name: str) -> ModuleType:
     return import_module(f"recollect.{name}")
 
 
-class Memory:
+class Memory(Opened):
     """The memory of conversational agents.
 
     >>> async with Memory.open("memory://") as memory:
@@ -345,7 +346,8 @@ class Memory:
     def _running(self) -> Flow:
         if self._flow is None:
             raise Unavailable(
-                "the memory is not open; use `async with Memory.open() as memory`, with recollect.sync plain `with`",
+                "the memory is not open; use `async with Memory.open() as memory` or `memory = await Memory.open()`; "
+                "with recollect.sync, plain `with` or `memory = Memory.open().start()`",
                 field="memory",
             )
         return self._flow

@@ -14,6 +14,7 @@ from recollect.entities import EntityCache
 from recollect.errors import ValidationError
 from recollect.filters import Filter
 from recollect.graph import Graph
+from recollect.handles import Handle
 from recollect.learnings import Learnings
 from recollect.ledger import Ledger
 from recollect.long_term import LongTerm
@@ -30,7 +31,7 @@ SIDE_BY_SIDE = 16
 """Users queried concurrently: a server answers for all of them in the time of one, without being flooded."""
 
 
-class Org:
+class Org(Handle):
     """What all users of an org share."""
 
     def __init__(self, flow: Flow, scope: Scope) -> None:

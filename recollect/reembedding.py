@@ -68,7 +68,7 @@ class Reembedding:
         """Check the oldest memories when a store is opened: if another model embedded them, report it."""
         if self._embedder is None:
             return
-        seen: frozenset[str] | None = getattr(self._ledger.store, "oldest_models", None)
+        seen = self._ledger.offers.oldest_models
         if seen is not None:
             self._indexes.tell_of(set(seen))
             return

@@ -17,6 +17,7 @@ from recollect.customizations import Customization, Customizations
 from recollect.episodes import Episode
 from recollect.errors import NotFound
 from recollect.filters import Filter
+from recollect.handles import Handle, told_owner
 from recollect.policies.quarantine import is_aside
 from recollect.records import Hit, Record, Scope, as_datetime
 from recollect.working import Working
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from recollect.user import User
 
 
-class Session:
+class Session(Handle):
     """One conversation of a user with an agent."""
 
     def __init__(self, flow: Flow, scope: Scope, user: User) -> None:
@@ -39,7 +40,7 @@ class Session:
         self._conversation = Conversation(flow.ledger, scope, flow.settings, flow.count)
 
     def __repr__(self) -> str:
-        return f"<Session {self.id!r} of user {self._scope.user!r}, org {self._scope.org!r}>"
+        return f"<Session {self.id!r} of {told_owner(replace(self._scope, session=''))}>"
 
     @property
     def id(self) -> str:

@@ -37,6 +37,7 @@ from recollect.entities import FOUND_MAX, CachedEntity, Loader
 from recollect.episodes import Episode
 from recollect.errors import RecollectError, Unavailable, ValidationError
 from recollect.graph import NEIGHBOURS, Ref
+from recollect.handles import Opened
 from recollect.learnings import Learning
 from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
@@ -44,7 +45,7 @@ from recollect.policies.graphs import THING
 from recollect.profile import Fact, Profile
 from recollect.records import Clock, Hit, Partition, Record, Source, system_clock
 from recollect.settings import Settings
-from recollect.stores.contract import Finding, Survey
+from recollect.stores.contract import Finding, Store, Survey
 from recollect.working import PUSH_KEEP, Model, State
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _closed() -> Unavailable:
     return Unavailable("the memory is closed", field="memory")
 
 
-class Memory:
+class Memory(Opened):
     """`recollect.Memory` without `await`."""
 
     def __init__(self, inner: _memory.Memory | None = None) -> None:
@@ -149,7 +150,7 @@ class Memory:
     @classmethod
     def open(
         cls,
-        url: str | Path | None = None,
+        url: str | Path | Store | None = None,
         *,
         embedder: Embedder | str | None = None,
         reranker: Reranker | str | None = None,
@@ -303,7 +304,7 @@ class Memory:
         return self._inner.describe()
 
 
-class User:
+class User(Opened):
     """`recollect.user.User` without `await`."""
 
     def __init__(self, inner: _user.User, loop: _Loop) -> None:
@@ -637,7 +638,7 @@ class User:
         self._running.run("User.retry", self._inner.retry(failure_id))
 
 
-class Org:
+class Org(Opened):
     """`recollect.org.Org` without `await`."""
 
     def __init__(self, inner: _org.Org, loop: _Loop) -> None:
@@ -717,7 +718,7 @@ class Org:
         return self._running.run("Org.forget", self._inner.forget(ids))
 
 
-class Session:
+class Session(Opened):
     """`recollect.session.Session` without `await`."""
 
     def __init__(self, inner: _session.Session, loop: _Loop) -> None:
@@ -912,7 +913,7 @@ class Session:
         return self._running.run("Session.delete", self._inner.delete())
 
 
-class Working:
+class Working(Opened):
     """`recollect.working.Working` without `await`."""
 
     def __init__(self, inner: _working.Working, loop: _Loop) -> None:
@@ -943,7 +944,7 @@ class Working:
         self._running.run("Working.clear", self._inner.clear())
 
 
-class Facts:
+class Facts(Opened):
     """`recollect.profile.Facts` without `await`."""
 
     def __init__(self, inner: _profile.Facts, loop: _Loop) -> None:
@@ -1034,7 +1035,7 @@ class Facts:
         return self._running.run("Facts.list", self._inner.list(as_of=as_of, known_at=known_at))
 
 
-class Learnings:
+class Learnings(Opened):
     """`recollect.learnings.Learnings` without `await`."""
 
     def __init__(self, inner: _learnings.Learnings, loop: _Loop) -> None:
@@ -1092,7 +1093,7 @@ class Learnings:
         return self._running.run("Learnings.list", self._inner.list(type=type, include_retired=include_retired))
 
 
-class Customizations:
+class Customizations(Opened):
     """`recollect.customizations.Customizations` without `await`."""
 
     def __init__(self, inner: _customizations.Customizations, loop: _Loop) -> None:
@@ -1144,7 +1145,7 @@ class Customizations:
         return self._running.run("Customizations.list", self._inner.list(include_off=include_off))
 
 
-class Episodes:
+class Episodes(Opened):
     """`recollect.episodes.Episodes` without `await`."""
 
     def __init__(self, inner: _episodes.Episodes, loop: _Loop) -> None:
@@ -1175,7 +1176,7 @@ class Episodes:
         return self._running.run("Episodes.list", self._inner.list(limit, session=session))
 
 
-class Graph:
+class Graph(Opened):
     """`recollect.graph.Graph` without `await`."""
 
     def __init__(self, inner: _graph.Graph, loop: _Loop) -> None:
@@ -1277,7 +1278,7 @@ class Graph:
         return self._running.run("Graph.undo_merge", self._inner.undo_merge(other))
 
 
-class EntityCache:
+class EntityCache(Opened):
     """`recollect.entities.EntityCache` without `await`."""
 
     def __init__(self, inner: _entities.EntityCache, loop: _Loop) -> None:

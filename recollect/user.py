@@ -15,6 +15,7 @@ from recollect.customizations import Customization, Customizations
 from recollect.episodes import Episodes
 from recollect.errors import NotFound, TooLarge, ValidationError
 from recollect.graph import Graph
+from recollect.handles import Handle
 from recollect.learnings import Learning, Learnings
 from recollect.long_term import LongTerm
 from recollect.profile import Fact, Facts, Profile, read_profile
@@ -34,7 +35,7 @@ EDITS_MAX = 45
 """Edits per call: each also writes the previous state, and all go into one commit."""
 
 
-class User:
+class User(Handle):
     """What is remembered about one user."""
 
     def __init__(self, flow: Flow, scope: Scope) -> None:

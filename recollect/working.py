@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from recollect import validate
 from recollect.errors import Conflict, ValidationError
+from recollect.handles import Handle
 from recollect.ledger import Ledger
 from recollect.records import Changes, Record, Scope, new_id
 
@@ -40,7 +41,7 @@ class State(dict[str, Any]):
     version: int = 0
 
 
-class Working:
+class Working(Handle):
     """Working memory of one scope: `get`, `set`, `patch`, `push`, `clear`."""
 
     def __init__(self, ledger: Ledger, scope: Scope) -> None:

@@ -70,6 +70,7 @@ from recollect.entities import FOUND_MAX, CachedEntity, Loader
 from recollect.episodes import Episode
 from recollect.errors import RecollectError, Unavailable, ValidationError
 from recollect.graph import NEIGHBOURS, Ref
+from recollect.handles import Opened
 from recollect.learnings import Learning
 from recollect.models import Given
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
@@ -77,7 +78,7 @@ from recollect.policies.graphs import THING
 from recollect.profile import Fact, Profile
 from recollect.records import Clock, Hit, Partition, Record, Source, system_clock
 from recollect.settings import Settings
-from recollect.stores.contract import Finding, Survey
+from recollect.stores.contract import Finding, Store, Survey
 from recollect.working import PUSH_KEEP, Model, State
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _closed() -> Unavailable:
 
 MEMORY_HEAD = '''
 
-class Memory:
+class Memory(Opened):
     """`recollect.Memory` without `await`."""
 
     def __init__(self, inner: _memory.Memory | None = None) -> None:
@@ -184,7 +185,7 @@ class Memory:
     @classmethod
     def open(
         cls,
-        url: str | Path | None = None,
+        url: str | Path | Store | None = None,
         *,
         embedder: Embedder | str | None = None,
         reranker: Reranker | str | None = None,
@@ -250,7 +251,7 @@ class Memory:
 
 HANDLE_HEAD = '''
 
-class {name}:
+class {name}(Opened):
     """`recollect.{module}.{name}` without `await`."""
 
     def __init__(self, inner: _{module}.{name}, loop: _Loop) -> None:

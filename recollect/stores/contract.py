@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
@@ -248,6 +249,32 @@ class Store(Protocol):
     def describe(self) -> dict[str, Any]:
         """What it is, where it is and how durable it is. Never a secret."""
         ...
+
+
+class Offers(NamedTuple):
+    """What a store may have besides the contract, as a member of the same name; otherwise the default here holds."""
+
+    loses_answers: bool = True
+    """Whether an answer can be lost on its way, as by any network: every commit then gets a key, to be retried by."""
+    joins: bool = True
+    """Whether messages, and what is learned from them, can be written in one commit."""
+    lives: Mapping[str, int] = MappingProxyType({})
+    """Lifetimes that it proposes, by layer, in milliseconds."""
+    folder: Path | None = None
+    """A folder on the same disk, where this process may spill what it holds."""
+    oldest_models: frozenset[str] | None = None
+    """Models that embedded the oldest records, if it has looked: otherwise they are read when a memory is opened."""
+    unchanged: Callable[[Mapping[Partition, Mark]], bool] | None = None
+    """One cheap look: whether `changes` has nothing to report after any of these marks."""
+    wait_for_work: Callable[[float], Awaitable[bool]] | None = None
+    """Waits so many seconds for another process to enqueue a job that is due: otherwise workers poll."""
+    examine: Callable[[], Awaitable[Sequence[Finding]]] | None = None
+    """What there is to say about its server."""
+
+
+def offers_of(store: Store) -> Offers:
+    """What this store has besides the contract."""
+    return Offers(**{name: getattr(store, name) for name in Offers._fields if hasattr(store, name)})
 
 
 def name_of(partition: Partition) -> str:
@@ -496,7 +523,7 @@ def _decide_put(sealed: Sealed, meta: Meta | None, now: int, born: tuple[int, in
 
 async def examined(store: Store) -> list[Finding]:
     """What a store reports about its server; empty where there is none."""
-    examine = getattr(store, "examine", None)
+    examine = offers_of(store).examine
     return [] if examine is None else list(await examine())
 
 
@@ -549,6 +576,11 @@ def read_cursor(where: Filter, newest_first: bool, cursor: str) -> tuple[int, in
 
 def _cursor_check(where: Filter, newest_first: bool, place: str) -> str:
     return hashlib.blake2b(repr((where, newest_first, place)).encode(), digest_size=6).hexdigest()
+
+
+def closed_store() -> Unavailable:
+    """What every call answers once the store is closed."""
+    return Unavailable("the store is closed; take a new handle from a memory that is open", field="store")
 
 
 def check_limit(limit: int, least: int = 1) -> None:

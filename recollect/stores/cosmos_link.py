@@ -22,7 +22,7 @@ from azure.cosmos.aio import ContainerProxy, CosmosClient
 from azure.cosmos.exceptions import CosmosBatchOperationError
 
 from recollect.errors import Busy, RecollectError, TooLarge, Unavailable, ValidationError
-from recollect.stores.contract import OtherVersion
+from recollect.stores.contract import OtherVersion, closed_store
 from recollect.stores.cosmos_url import CosmosUrl
 
 LAYOUT = 1
@@ -150,7 +150,7 @@ class CosmosLink:
     def use(self) -> Iterator[None]:
         """Count a verb as in progress: closing waits for it."""
         if self._closed:
-            raise Unavailable("the store is closed", field="store")
+            raise closed_store()
         self._calls += 1
         self._idle.clear()
         try:

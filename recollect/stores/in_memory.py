@@ -31,6 +31,7 @@ from recollect.stores.contract import (
     Prepared,
     Survey,
     check_limit,
+    closed_store,
     decide,
     forget_part,
     is_owned,
@@ -294,7 +295,7 @@ class InMemoryStore:
 
     def _open(self) -> threading.Lock:
         if self._closed:
-            raise Unavailable("the store is closed", field="store")
+            raise closed_store()
         return self._lock
 
 

@@ -24,6 +24,7 @@ from psycopg.adapt import AdaptersMap
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import Busy, RecollectError, Unavailable, ValidationError
+from recollect.stores.contract import closed_store
 from recollect.stores.postgres_values import Arrays, Context
 
 T = TypeVar("T")
@@ -283,7 +284,7 @@ class Link:
                 async with pool.connection() as db:
                     return await work(db)
             except PoolClosed:
-                raise Unavailable("the store is closed", field="store") from None
+                raise closed_store() from None
             except psycopg.Error as error:
                 lost = is_lost(error) and not isinstance(error, PoolTimeout)
                 passes = error.sqlstate in _ROLLED_BACK or (lost and again)
@@ -314,7 +315,7 @@ class Link:
 
     def check_open(self) -> None:
         if self._closed:
-            raise Unavailable("the store is closed", field="store")
+            raise closed_store()
 
     async def close(self) -> None:
         """Finish the work already accepted, then close the connections."""

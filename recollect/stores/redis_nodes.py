@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from recollect.errors import Busy, Corrupt, RecollectError, Unavailable
+from recollect.stores.contract import closed_store
 from recollect.stores.redis_node import BROKEN, NOT_SENT, Failure, Node, Packed, Reply, Value, packed
 from recollect.stores.redis_url import Address, RedisUrl
 
@@ -221,7 +222,7 @@ class Nodes:
         tries = 0
         while True:
             if self._closed:
-                raise Unavailable("the store is closed", field="store")
+                raise closed_store()
             maps_read = self._maps_read
             try:
                 return await call()

@@ -48,6 +48,7 @@ from recollect.stores.contract import (
     check_limit,
     examined,
     forget_part,
+    offers_of,
     prepare,
 )
 from recollect.stores.in_memory import InMemoryStore
@@ -111,7 +112,7 @@ class RoutedStore:
         self._late: list[list[asyncio.Future[Sequence[Job]]]] = [[] for _ in self._stores]
         self.abilities: frozenset[str] = frozenset.intersection(*(each.abilities for each in self._stores))
         self.joins = self._rest == HOME
-        self.lives: Mapping[str, int] = getattr(home, "lives", {})
+        self.lives = offers_of(home).lives
 
     def _place(self, layer: str) -> int:
         return self._places.get(layer, self._rest)
@@ -359,7 +360,7 @@ class RoutedStore:
 
     async def wait_for_work(self, timeout_s: float) -> bool:
         """Wait up to `timeout_s` for work in a store that can signal it. True when one has some."""
-        listeners = [listen for store in self._stores if (listen := getattr(store, "wait_for_work", None))]
+        listeners = [listen for store in self._stores if (listen := offers_of(store).wait_for_work)]
         waits = [asyncio.ensure_future(listen(timeout_s)) for listen in listeners]
         if not waits:
             await asyncio.sleep(timeout_s)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from recollect.errors import Busy, Corrupt, RecollectError, Unavailable, ValidationError
 from recollect.records import Partition
-from recollect.stores.contract import OtherVersion, veil_of
+from recollect.stores.contract import OtherVersion, closed_store, veil_of
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -222,7 +222,7 @@ class SqliteFile:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise Unavailable("the store is closed", field="store")
+            raise closed_store()
 
     def _check_there(self) -> None:
         """Refuse work on a file that was removed or replaced.

@@ -25,6 +25,7 @@ from recollect.policies.importance import WEIGHTS
 from recollect.policies.scoring import WEIGHTS as SEARCH_WEIGHTS
 from recollect.settings import PREFIX, Settings
 from recollect.stores import SCHEMES
+from recollect.stores.contract import Offers
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference.md"
@@ -219,6 +220,11 @@ def test_every_error_is_explained_on_a_page_written_by_hand():
     text = said(BY_HAND)
     raised = [name for name, value in vars(errors).items() if isinstance(value, type)]
     assert [name for name in raised if f"`{name}`" not in text] == []
+
+
+def test_everything_a_store_may_offer_is_explained_to_those_who_write_one():
+    text = (ROOT / "docs" / "how-to" / "new-store.md").read_text(encoding="utf-8")
+    assert [name for name in Offers._fields if not re.search(rf"^\| `{name}\b", text, re.M)] == []
 
 
 def test_the_importance_table_is_the_one_in_the_code():

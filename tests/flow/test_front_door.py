@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import inspect
+import pickle
 import time
 
 import pytest
@@ -17,7 +19,7 @@ from recollect.stores.in_memory import InMemoryStore
 
 async def test_a_memory_must_be_opened_before_it_is_used(store_url):
     memory = Memory.open(store_url)
-    with pytest.raises(Unavailable, match=r"async with Memory\.open") as caught:
+    with pytest.raises(Unavailable, match=r"async with Memory\.open.* await Memory\.open") as caught:
         memory.user("ann")
     assert caught.value.field == "memory"
     for verb in (memory.work, memory.maintain, memory.survey, memory.users, memory.check):
@@ -54,6 +56,27 @@ def test_a_memory_of_another_event_loop_refuses_to_write_and_can_be_closed(tmp_p
     with pytest.raises(Unavailable, match=r"another event loop.*recollect\.sync"):
         asyncio.run(memory.user("ann").add_memory("The key is on the shelf."))
     asyncio.run(memory.close())
+
+
+async def test_a_memory_is_not_read_from_another_event_loop_while_this_one_changes_it(store_url, clock):
+    async with Memory.open(store_url, clock=clock, worker=False) as memory:
+        ann = memory.user("ann")
+        note = await ann.add_memory("The key is under the pot.")
+        chat = ann.session("monday")
+        calls = (
+            lambda: ann.search_memory("key"),
+            lambda: ann.get_memory(note.id),
+            lambda: ann.list_memories(),
+            lambda: ann.sessions(),
+            lambda: ann.profile(),
+            lambda: chat.get_context("Where is the key?"),
+            lambda: chat.window(),
+            lambda: chat.messages(),
+            lambda: chat.working.get(),
+        )
+        for call in calls:
+            with pytest.raises(Unavailable, match=r"another event loop.*recollect\.sync"):
+                await asyncio.to_thread(lambda call=call: asyncio.run(call()))
 
 
 async def test_a_closed_memory_refuses_every_verb_of_every_handle(store_url, clock):
@@ -96,6 +119,23 @@ async def test_a_memory_can_be_reopened_after_closing(tmp_path):
     async with memory:
         hits = await memory.user("ann").search_memory("spare key")
     assert [hit.content for hit in hits] == ["The spare key is under the pot."]
+
+
+async def test_a_package_can_bring_a_store_with_a_url_of_its_own(tmp_path, monkeypatch):
+    (tmp_path / "their_store.py").write_text(
+        "from recollect.stores.in_memory import InMemoryStore\n"
+        "class TheirStore(InMemoryStore):\n"
+        "    def describe(self): return {'store': 'theirs'}\n"
+        "async def open_url(url, *, busy_timeout_s): return TheirStore()\n"
+    )
+    installed = tmp_path / "their_store-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: their-store\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[recollect.stores]\ntheirs = their_store\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    async with Memory.open("theirs://anywhere") as memory:
+        await memory.user("ann").add_memory("It works.")
+        assert memory.describe()["store"] == {"store": "theirs"}
 
 
 async def test_a_custom_store_can_be_passed_instead_of_a_url(clock):
@@ -178,6 +218,38 @@ async def test_the_same_user_id_in_two_orgs_is_two_users(memory):
     await memory.user("ann", org="acme").add_memory("acme's secret recipe")
     assert await memory.user("ann", org="globex").search_memory("secret recipe") == []
     assert await memory.user("ann").search_memory("secret recipe") == []
+
+
+def handles_of(memory):
+    ann = memory.user("ann", org="acme")
+    chat = ann.session("monday", agent="support")
+    return (
+        ann, chat, memory.org("acme"), memory.entities("acme"), ann.graph, ann.learnings, ann.episodes,
+        ann.customizations.of_agent("support"), chat.working,
+    )  # fmt: skip
+
+
+async def test_every_handle_says_whose_it_is(memory):
+    assert [repr(handle) for handle in handles_of(memory)] == [
+        "<User 'ann' of org 'acme'>",
+        "<Session 'monday' of agent 'support', user 'ann', org 'acme'>",
+        "<Org 'acme'>",
+        "<EntityCache of org 'acme'>",
+        "<Graph of user 'ann', org 'acme'>",
+        "<Learnings of user 'ann', org 'acme'>",
+        "<Episodes of user 'ann', org 'acme'>",
+        "<Customizations of agent 'support', user 'ann', org 'acme'>",
+        "<Working of session 'monday', agent 'support', user 'ann', org 'acme'>",
+    ]
+
+
+async def test_a_copy_of_what_holds_a_handle_shares_the_handle(memory):
+    for handle in (memory, *handles_of(memory)):
+        state = {"handle": handle, "step": [1]}
+        assert copy.deepcopy(state)["handle"] is handle
+        assert copy.copy(handle) is handle
+        with pytest.raises(TypeError, match="open a memory there"):
+            pickle.dumps(state)
 
 
 async def test_two_handles_of_one_user_are_the_same_user(memory):

@@ -22,6 +22,8 @@ FLOW = {
     "conversation",
     "copying",
     "working",
+    "handles",
+    "home",
     "long_term",
     "worker",
     "enrichment",

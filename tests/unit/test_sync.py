@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import importlib.util
 import inspect
 import multiprocessing
+import pickle
 import threading
 from dataclasses import fields
 from pathlib import Path
@@ -64,8 +66,22 @@ def test_a_conversation_is_remembered_without_await(tmp_path):
 
 
 def test_a_memory_that_is_not_open_says_what_to_do():
-    with pytest.raises(Unavailable, match=r"with Memory\.open"):
+    with pytest.raises(Unavailable, match=r"with Memory\.open.*Memory\.open\(\)\.start\(\)"):
         Memory.open("memory://").user("ann")
+
+
+def test_handles_are_shown_copied_and_refused_by_pickle_as_the_async_ones_are():
+    with Memory.open("memory://") as memory:
+        chat = memory.user("ann").session("monday")
+        assert repr(chat.working) == "<Working of session 'monday', user 'ann', org 'default'>"
+        assert copy.deepcopy({"chat": chat, "memory": memory}) == {"chat": chat, "memory": memory}
+        with pytest.raises(TypeError, match="open a memory there"):
+            pickle.dumps(chat)
+
+
+def test_a_store_of_ones_own_can_be_passed_instead_of_a_url():
+    with Memory.open(InMemoryStore()) as memory:
+        assert memory.user("ann").add_memory("kept").content == "kept"
 
 
 def test_a_memory_that_is_closed_says_so():
