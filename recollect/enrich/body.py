@@ -66,7 +66,7 @@ _HEIGHT = (
     rf"(?: ?(?P<inches>1[01]|\d|{'|'.join(_ONES)})\b"
     r"(?: ?(?:\"|''|inch(?:es)?\b|ins?\b(?! (?:heels|my|these|shoes))))?)?)"
 )
-AM_HEIGHT = re.compile(rf"{_ABOUT}{_HEIGHT}{_END}(?!\.? (?:away|from|apart|deep|under)\b)")
+AM_HEIGHT = re.compile(rf"{_ABOUT}{_HEIGHT}{_END}(?!\.? (?:away|from|apart|deep|under|behind|above|below|off)\b)")
 TALL_AND_HEAVY = re.compile(rf"{_ABOUT}{_HEIGHT}(?: tall)?(?:,| and|,? (?:and )?weighing)? {_ABOUT}{_WEIGHT}{_END}")
 BOTH = re.compile(rf"(?:weigh )?{_ABOUT}{_WEIGHT} and {_ABOUT}{_HEIGHT}{_END}")
 HEIGHT_IS = re.compile(rf"my height(?:'s| is|:) {_ABOUT}{_HEIGHT}{_END}")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from recollect.enrich.names import words
-from recollect.enrich.sentences import OPENER, OPENERS, Sentence
+from recollect.enrich.sentences import OPENER, OPENERS, Sentence, lowered
 from recollect.enrich.vocabulary import ADJECTIVE_CONDITIONS, DIETS, OCCUPATIONS
 
 
@@ -132,7 +132,7 @@ _CONFIRMED = re.compile(
 )
 """What follows is stated as fact: "the doctor confirmed on Monday that I have ..."."""
 _UNSAFE_LAST = re.compile(
-    r"\b(?:that|how|what|who|which|why|like|before|after|the moment|until|till|the way|every time|the day|the year"
+    r"\b(?:that|how|what|who|which|why|like|before|after|the moment|until|till|til|the way|every time|the day|the year"
     r"|not|nobody|no one|can|should|do|did|does|must|will|may|or|is|are|was|everything|all|anything|whatever|wherever"
     r"|once|as soon as|scared|worried|terrified|paranoid|anxious|nervous|pretend|pretending|guessing|hoping"
     r"|the \w+|a \w+)\Z"
@@ -145,7 +145,8 @@ _REPORTS = re.compile(r"(?:my|our|the|his|her|their|every\w+|some\w+|people) (?!
 
 _ELSEWHERE = re.compile(
     r"(?:in|on|to|for) (?!\d|jan|feb|mar|apr|may\b|june?\b|july?\b|aug|sep|oct|nov|dec|the (?:past|last|weekend"
-    r"|spring|summer|autumn|fall|winter|meantime|evening|morning|end)|fact|general|short|addition|total|all|week|mon"
+    r"|spring|summer|autumn|fall|winter|meantime|evening|morning|end)|fact|real life|reality|general|short|addition"
+    r"|total|all|week|mon"
     r"|tues|wednes|thurs|fri|satur|sun|spring|summer|autumn|winter|top|average|be (?:honest|fair|clear)|a (?:good"
     r"|normal|typical)|my (?:free|spare|own|day))[\w' -]{1,30}\Z"
 )
@@ -160,12 +161,13 @@ _MAIN_CLAUSE = re.compile(r"[,\s]{1,3}(?:i|i'm|im|i've|ive|i'd|we)\b")
 """The subject that "having finished ..." refers to."""
 
 
-def clauses(sentence: Sentence, *, introduced: bool = False) -> Iterator[Clause]:
+def clauses(sentence: Sentence, *, before: str = "", introduced: bool = False) -> Iterator[Clause]:
     """Yield what a statement says about the user, one thing at a time.
 
     A clause that leaves out "I" ("I'm 29 and live in Oslo") gets it back. What follows a doubt, a report or a
-    condition ("she said", "if") is skipped. `introduced` means that the user has just given their name: what they
-    do may then stand alone.
+    condition ("she said", "if") is skipped. `before` is the sentence before: after one about somebody else, the
+    next goes on about them where it leaves out who ("Ilyas is here. Born on Friday"). `introduced` means that the
+    user has just given their name: what they do may then stand alone.
     """
     low, text = sentence.low, sentence.text
     opened = OPENERS.match(low)
@@ -176,6 +178,8 @@ def clauses(sentence: Sentence, *, introduced: bool = False) -> Iterator[Clause]
         text = text[:first] + _small(alone["role"]) + text[alone.end("role") :]
     else:
         lead = _first_lead(low[first:], low)
+        if lead == "I was " and speaks_of_others(before):
+            lead = ""
     joints = _joints(low, first, lead)
     for (joint, begins, lead), (ends, _, _) in zip(joints, [*joints[1:], (len(low), 0, "")], strict=True):
         before = low[first:joint]
@@ -238,11 +242,19 @@ def _joints(low: str, first: int, lead: str) -> list[tuple[int, int, str]]:
         if left_out and "(" in match.group() and _MARKED.search(low, joints[-1][1], match.start()):
             closes = low.find(")", match.end())  # not the user: "I have two candidates, Faiz (24, retired) and ..."
             continue
+        if left_out and _WHAT_ONE_IS.match(part) and _UNDERWAY.match(low, joints[-1][1]):
+            continue
         joints.append((match.start(), match.end(), left_out))
         subject = left_out.strip().lower() or _subject(part)
     return joints
 
 
+_UNDERWAY = re.compile(
+    r"(?:i'm|im|i am|i've been) (?:(?:[a-z]+ly|just|now|still|also|so) )*(?!living|working|studying|residing|teaching"
+    r"|freelancing|training|interning|being|staying|speaking|calling)[a-z]+ing\b"
+)
+_WHAT_ONE_IS = re.compile(r"(?:now )?(?:an? |from |\d)")
+"""A state, which does not continue something under way: "I'm walking to Santiago, from Le Puy"."""
 _MARKED = re.compile("[,;:]")
 _ACCOMPANIED = re.compile(r"\b(?:live|lives|lived|living) with (?:my|our) [\w' ]{2,30}\Z")
 """One more person the user lives with, not a new clause: "I live with my parents and my sister in Leeds"."""
@@ -271,10 +283,12 @@ _STARTS = re.compile(
     r"(?:(?:currently|now|just|recently|finally|also) )?(?:(?:was )?(?P<was>born|diagnosed|raised|hired|laid off)"
     r"|(?P<been>been)|living in|residing in|based (?:in|out of)|working (?:as|at|for)|employed (?:at|by|with|as)"
     r"|originally from|live in|reside in|work (?:as|at|for)|grew up|moved|relocated|started|joined|got|bought|adopted"
-    r"|left|quit|graduated|turned|switched|sold|broke up|became|studied|handed in|picked up|love|enjoy"
+    r"|left|quit|graduated|turned|switched|sold|broke up|became|studied|handed in|picked up|love"
+    r"|enjoy(?! (?:the|your|yourself|it|this|that|every|each|an?)\b)"
     r"|did my (?:phd|masters?|master's|mba|degree|bachelors?|bachelor's)|(?:don't|dont) (?:live|work|drive|speak"
     r"|own)(?= .*\bany ?(?:more|longer)\b)"
-    r"|(?P<am>saving up for|doing my (?:phd|masters?|master's|mba|degree) in|studying(?= [\w ]{3,40} at )"
+    r"|(?P<am>retired(?= since\b)|saving up for|doing my (?:phd|masters?|master's|mba|degree) in"
+    r"|studying(?= [\w ]{3,40} at )"
     r"|(?:also |severely |deathly )?allergic to|(?:also )?(?:lactose|gluten|dairy)[ -]intolerant|trying to(?= (?:run"
     r"|lose|save|learn|quit)\b)|not(?= .*\bany ?(?:more"
     r"|longer)\b)"
@@ -308,6 +322,20 @@ def _subject(part: str) -> str:
     """What a clause begins with: `i'm`, `i`, or empty when it is not about the user."""
     match = _SUBJECT.match(part)
     return "" if match is None else "i'm" if match["am"] else "i"
+
+
+_GREETED = re.compile(r"(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening|day)|g'day|dear)\b.{0,40}\Z")
+_SOMEBODY = re.compile(
+    r"\b(?i:he|she|it|they|him|her|his|their|them|someone|somebody|boy|girl|baby|twins|people|friends)\b"
+    r"|(?<=[\w,] )(?!I\b)[A-Z][\w'’-]+"
+    r"|\A(?!The|This|That|There|Here|What|My|Our|We|I\b)[A-Z][\w'’-]+(?:'s|,| (?:is|was|has|had|and)\b)"
+)
+
+
+def speaks_of_others(before: str) -> bool:
+    """Whether the sentence before is about somebody else, so that one without a subject goes on about them."""
+    low = lowered(before)
+    return not (_subject(low) or _GREETED.match(low)) and _SOMEBODY.search(before) is not None
 
 
 def _lead(part: str, subject: str) -> str | None:

@@ -30,11 +30,18 @@ _DENIES = (
     r"|correction)"
 )
 _DENIED = re.compile(rf"(?:{_DENIES}[\s,.!:…-]{{1,4}}){{1,4}}")
+_STARTS_A_CLAUSE = (
+    r"(?:i|i'm|im|i'd|i'll|i've|it|it's|its|you|you're|he|he's|she|she's|we|we're|they|that|that's|this|there|what"
+    r"|who|how|why|if|when|come on|of course|okay|ok|honestly|really|seriously|yes|no|sure|well|congratulations|like"
+    r"|wow|thanks|every|each|all)\b"
+)
 _MEANT = re.compile(
-    r"(?:i (?:actually |really |just |obviously )?(?:meant|mean|said(?= .{1,40},? not )|was (?:asking|talking) about"
+    rf"(?:i (?:actually |really |just |obviously )?(?:meant(?! (?:every|each|all)\b)|mean(?!,)(?! {_STARTS_A_CLAUSE})"
+    rf"|said(?! (?:{_STARTS_A_CLAUSE}|\x00))(?= [^.!?\x00]{{1,40}},? not )|was (?:asking|talking) about"
     r"|was referring to)|what i meant (?:was|is))(?: to say| was)?(?! (?:to|it|well|no|business|that as|for"
     r"|everything|what i said)\b)[\s:,]+(?P<what>\S.{0,158})"
 )
+"""'I mean' in passing means nothing: "I mean, it's your life". With a thing after it, it puts right: "I mean Bern"."""
 _NOT_ASKED = re.compile(
     r"(?:that's|thats|that is|this is|it's) not what i (?:asked|meant|wanted|said|was asking)(?: for"
     r"| about)?[\s,.!;:-]{1,4}(?:i (?:wanted|want|asked for|asked about|asked|meant|need|needed|was asking (?:about"
@@ -52,12 +59,31 @@ _IT_IS = re.compile(
 )
 
 
+_TAKES_BACK = re.compile(r"\A(?!.*\bbut\b).*\b(?:no|nope|actually|wait|correction|sorry)\b")
+_OFFER = re.compile(
+    r"\b(?:would you like|do you want|want me to|shall i|should i|can i|could i|may i|anything else|any other"
+    r"|does (?:that"
+    r"|this|it) (?:help|work|make sense|sound|look)|is (?:that|this) (?:right|correct|what|ok|okay|clear|better)|right"
+    r"|correct|did i|do i|have i|am i)\b[^?]*\?\W*\Z"
+)
+"""A question about the answer itself, not about the user: a "no" to it may well correct the answer."""
+_LAST_TWO = re.compile(r"(?:[^.!?\n]+[.!?\n]+\s*){0,2}[^.!?\n]*\Z")
+_BEGINNING = 4
+"""Characters before the first statement of a message that begins with it: a bullet, an emoji."""
+
+
+def _was_asked(answered: str) -> bool:
+    """Whether the answer ends with a question to the user: "No, it's a comedy" then answers, and corrects nothing."""
+    ends = _LAST_TWO.search(lowered(answered[-QUESTION_MAX:]))
+    return ends is not None and "?" in ends.group() and _OFFER.search(ends.group()) is None
+
+
 def corrections(sentences: list[Sentence], answered: str, facts: Sequence[Draft]) -> Iterator[Draft]:
     """'No, I meant metric units' after an answer. Only the beginning of the message is read.
 
     A fact that contradicts the answer ("No, my name is Anna") is a correction as well.
     """
-    if not sentences or not answered:
+    if not sentences or not answered or sentences[0].start > _BEGINNING:
         return
     start = sentences[0]
     joined = _joined(sentences[:3])
@@ -71,11 +97,9 @@ def corrections(sentences: list[Sentence], answered: str, facts: Sequence[Draft]
         if match := pattern.match(joined, at):
             yield _learned(sentences, start.start, match, lead, confidence)
             return
-    if (
-        denied
-        and re.search(r"\b(?:no|nope|actually|wait|correction|sorry)\b", denied.group())
-        and (match := _IT_IS.match(joined, at))
-    ):
+    # "No! That's magical" and "No. But she's poorly" take nothing back.
+    takes_back = denied and _TAKES_BACK.search(denied.group()) and at < len(start.low)
+    if takes_back and not _was_asked(answered) and (match := _IT_IS.match(joined, at)):
         yield _learned(sentences, start.start, match, "", 0.7)
         return
     fact = next((draft for draft in facts if draft.corrects), None)
@@ -150,7 +174,12 @@ def _as_written(sentences: list[Sentence], first: int, last: int) -> str:
     return own.text[first - own.start : last - own.start]
 
 
-_NOT_THIS = re.compile(r"[,;\s-]{1,4}(?:and )?(?:not|instead of|rather than) (?P<old>[\w'’-]+(?: [\w'’-]+){0,2})\W*\Z")
+_NOT_THIS = re.compile(
+    r"(?: (?!(?:i|i'm|i've|it|it's|he|she|we|they|and|but|is|was|that|which|who|so)\b)[\w'’-]+){0,4}?"
+    r"[,;\s-]{1,4}(?:and )?(?:not|instead of|rather than) (?!(?:just|only|so|very|too|really|even|to|much|more|because"
+    r"|sure|yet|exactly|always)\b)(?P<old>[\w'’-]+(?: [\w'’-]+){0,2})\W*\Z"
+)
+"""What a value is said instead of, right behind it: "my name is Anna, not Hannah"."""
 _SAYS_NO = re.compile(r"(?:no|nope|correction|that's wrong|that's not right|wrong)\b[\s,.!:]")
 _STILL_TRUE_ONCE = re.compile(r"\b(?:any ?more|now|used to|no longer|these days)\b")
 
@@ -166,13 +195,16 @@ DENIED_VALUE = re.compile(
 
 def corrected(draft: Draft, sentence: Sentence) -> Draft:
     """The fact with the value it replaces: with 'my name is Anna, not Hannah' it was never Hannah."""
-    old = _NOT_THIS.search(sentence.low)
     if draft.layer != "fact" or draft.ends or _STILL_TRUE_ONCE.search(sentence.low):
         return draft
-    if old:
+    begins, ends = (place - sentence.start for place in draft.span)
+    if old := _NOT_THIS.match(sentence.low, ends):
         first, last = old.span("old")
         return replace(draft, corrects=True, instead_of=sentence.text[first:last])
-    return replace(draft, corrects=True) if _SAYS_NO.match(sentence.low) else draft
+    says_no, denied = _SAYS_NO.match(sentence.low), _DENIED.match(sentence.low)
+    if says_no is None or begins > max(says_no.end(), denied.end() if denied else 0) + _BEGINNING:
+        return draft
+    return replace(draft, corrects=True)
 
 
 # ── Short answers ────────────────────────────────────────────────────────────────────────────────

@@ -40,15 +40,33 @@ DEGREE = re.compile(
 )
 _SUBJECT_END = re.compile(
     r"\s*(?:[,.;:!?()\x00]|\s(?:at|in|and i|but|so|for|because|with|which|right now|now|this|last|on|as|when|while"
-    r"|abroad|there|online|part|full|since|before|after|from|by)\b|\Z)"
+    r"|abroad|there|online|part|full|since|before|after|from|by|to|behind|under|during|more|again|too|most|mostly"
+    r"|every|all|best|hard|alone|together)\b|\Z)"
 )
 _NOT_SUBJECTS = words(
     """
     hard, abroad, for, at, in, from, with, late, all, the, a, an, it, that, this, my, more, together, online,
     tonight, today, now, every, until, better, by, alone, on, how, what, everything, harder, too, about, as,
-    them, these, those, their, your, his, her, part, full, to
+    them, these, those, their, your, his, her, part, full, to, best, again, so, mornings, evenings, nights, days,
+    weekends, really, very, well, less, most, mostly, quite, always, also, only, half, enough, behind, during
     """
 )
+_CARES_FOR = re.compile(r"(?<=ing) for (?!(?:the|a|my|an) (?:exam|degree|test|masters?|phd)\b)")
+"""An activity, not a subject: "I study caring for people"."""
+_PLURAL_SUBJECT = re.compile(
+    r"(?:ics|ss|us|is|ies|arts|sciences|languages|relations|resources|communications|systems|graphics|games|textiles"
+    r"|laws|affairs|classics|humanities|letters|media|cultures|materials|operations|sports)\Z"
+)
+"""Subjects that end in s; any other plural is only looked at: "I'm studying beans"."""
+
+
+def _is_subject(words_: list[str]) -> bool:
+    """Whether these words may name what somebody studies."""
+    head = words_[: words_.index("of")] if "of" in words_[1:] else words_
+    looked_at = head[-1].endswith("s") and not _PLURAL_SUBJECT.search(head[-1])
+    return words_[0] not in _NOT_SUBJECTS and words_[0] not in CALENDAR and "exam" not in words_ and not looked_at
+
+
 _SCHOOL_KINDS = re.compile(r"\b(?:university|college|school|institute|academy|polytechnic)\b", re.I)
 
 
@@ -65,15 +83,11 @@ def studies(said: Said, match: Match) -> Drafts:
     end = _SUBJECT_END.search(clause.low, match.end())
     subject = clause.text[match.end() : end.start() if end else len(clause.low)].strip()
     words = subject.lower().split()
-    if (
-        not 1 <= len(words) <= 5
-        or words[0] in _NOT_SUBJECTS
-        or words[0] in CALENDAR
-        or "exam" in words
-        or "for fun" in clause.low
-    ):
+    if not 1 <= len(words) <= 5 or not _is_subject(words) or "for fun" in clause.low:
         return
     first, last = match.start("degree") if match["degree"] else match.end(), match.end() + len(subject)
+    if _CARES_FOR.match(clause.low, last):
+        return
     at_school = _AT_SCHOOL.match(clause.low, last)
     where = school(clause, at_school.end()) if at_school else None
     if where is not None:

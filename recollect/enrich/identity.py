@@ -47,7 +47,8 @@ _NOT_CALLED = words(
     stupid, dumb, names, tomorrow, today, tonight, by, at, on, in, again, out, sir, ma'am, now, asap, soon, up,
     lazy, paranoid, naive, cynical, biased, picky, boring, spoiled, basic, traditional, skeptical, first, mad,
     nuts, silly, cheesy, sentimental, romantic, selfish, anal, ignorant, ishmael, cheap, simple, strange, home,
-    before, after, instead, something, someone, anyone, captain
+    before, after, instead, something, someone, anyone, captain, bicycle, bike, bus, car, train, tram, foot, boat,
+    plane, taxi, metro, ferry, nights, days, mornings, evenings, weekends
     """
 )
 
@@ -311,6 +312,8 @@ _NOT_BY_YEARS = re.compile(
 
 MEASURED = re.compile(r"\b(?:lost|gained|dropped|put on)\b[^.]{0,20}\b(?:kgs?|kilos?|lbs?|pounds|stone)\b|\bsize \d+")
 """After this, "I'm 86" is a weight or a size."""
+WEIGHED = re.compile(r"\b\d{2,3}(?:[.,]\d)? ?(?:kgs?|kilos?|lbs?|pounds|stone)\W*\Z")
+"""So it is in the sentence after this one: "The limit is 70 kilos. I'm 76"."""
 
 
 def age_in_words(said: Said, match: Match) -> Drafts:
@@ -326,7 +329,7 @@ def age_in_words(said: Said, match: Match) -> Drafts:
 def age(said: Said, match: Match) -> Drafts:
     """'I'm 29', 'I turned 30 last week': with the day on which it was true."""
     years = int(match["age"])
-    if _NOT_BY_YEARS.search(said.clause.low, match.end()):
+    if _NOT_BY_YEARS.search(said.clause.low, match.end()) or "literally" in said.clause.low[: match.start()]:
         return
     sure = match.groupdict().get("sure") or match.re in (AGED, TURNED, AGE_IS)
     if not (3 if sure else 12) <= years <= 110 or (match.re is TURNED and "turning" in match.group()):

@@ -74,6 +74,7 @@ _ALSO_TASKS = words("reading, writing, coding, running, drawing, spinning, divin
 """Hobbies that people also start and do as tasks: "I started writing the essay"."""
 
 
+_MANAGED = re.compile(r"running (?:my|our|the|an?|this|his|her) (?!dog\b)")
 _ALSO_THINGS = ("go", "pool", "bridge")
 """Games that with "the" are something else: "I love the pool at our hotel"."""
 
@@ -92,6 +93,8 @@ def enjoys(said: Said, match: Match) -> Drafts:
         if not of_food and not _HOBBY_END.match(said.clause.low, value.last):
             return
         noun_only = verb in ("do", "started") and value.text in _ALSO_TASKS
+        if said.clause.low.endswith("do the ", 0, value.first) or _MANAGED.match(said.clause.low, value.first):
+            continue  # a task: "I do the cooking on her evenings", "I love running my own studio"
         if not noun_only and not _is_thing(said, value):
             yield said.fact("hobby", value, 0.82)
 
@@ -351,7 +354,7 @@ def is_favorite(said: Said, match: Match) -> Drafts:
     text = said.clause.text[slice(*match.span("value"))]
     if (
         what[0] in _NOT_FAVORITES
-        or re.match(r"(?:it|this|that|he|she|which|they|these|those|there|what|one|who|here)\b", text.lower())
+        or re.match(r"(?:it|this|that|he|she|you|we|which|they|these|those|there|what|one|who|here)\b", text.lower())
         or " one of " in match.group()
     ):
         return
@@ -389,7 +392,7 @@ TRYING = re.compile(
 _PASSING = re.compile(
     r" (?:lately|soon|right now|recently|these days|for (?:the past|a (?:while|week|month|year|long|few)|about|over"
     r"|\w+ (?:weeks?|months?|years?)).*"
-    r"|again|at the moment|some ?day|one day|eventually)\Z",
+    r"|again|at the moment|some ?day|one day|eventually|by the way|too|as well|myself|also)\Z",
     re.I,
 )
 _GOAL_END = re.compile(

@@ -71,7 +71,7 @@ _ROLE_STOP = words(
 
 def occupation(said: Said, match: Match) -> Drafts:
     """'I'm a high school teacher': what ends in a known occupation and is not a judgement of taste."""
-    found = role_at(said, match.end())
+    found = _plain_role(role_at(said, match.end()))
     if (
         found is None
         or _NOT_MEANT.search(said.clause.low, match.start() - 12 if match.start() > 12 else 0)
@@ -80,8 +80,10 @@ def occupation(said: Said, match: Match) -> Drafts:
         return
     if _NOT_A_JOB_AFTER.match(said.clause.low, found.last) and not _OVER_SOMETHING.search(found.text):
         return
-    if _SUPPOSED.match(said.clause.low, found.last):
+    if _SUPPOSED.match(said.clause.low, found.last) or _in_a_manner(said, found):
         return
+    if match.re is AM_A and _is_left_out(said) and not _SAYS_MORE.match(said.clause.low, found.last):
+        return  # the next subject, not one more thing about the user: "I cried behind the bins, a teacher gave me ..."
     if found.text.split()[-1].lower() in _SAID_OF_ANYBODY and not _ROLE_END.match(said.clause.low, found.last):
         return
     if _AT_PLAY.search(found.text.lower()) or (match.group().strip() == "the" and _AMONG_OURSELVES.match(found.text)):
@@ -105,8 +107,43 @@ _AMONG_OURSELVES = re.compile(
 )
 """Roles at home or in a club: "He shall stay with us. I am the cook"."""
 _NOT_A_JOB_AFTER = re.compile(r" of\b")
-_SUPPOSED = re.compile(r" (?:would|might|could|may|should|does|do|did|says?|said|of the (?:year|month|week|day))\b")
+_SUPPOSED = re.compile(
+    r" (?:would|might|could|may|should|does|do|did|says?|said|to be|of the (?:year|month|week|day))\b"
+)
 """Anybody may say 'as a teacher would say'."""
+_SERVES = re.compile(r" to (?:an?|my|the|this|his|her|our)\b")
+_SERVING = re.compile(
+    r"(?:assistant|secretary|advis[eo]r|deputy|aide|apprentice|consultant|ambassador|counsel)\Z", re.I
+)
+_SAYS_MORE = re.compile(
+    r"[\s\x00]*(?:[,.;:!?()\x00–—-]|\Z|(?:and|but|so|at|for|with|who|by|from|here|now|since|because|too|on|in|of|near"
+    r"|to|again|turned|working|living|based|doing|looking|trying|where|which|or|as|not|then|before|until|till|any)\b)"
+)
+"""What may follow an occupation that "I am" was left out of; a verb would make it somebody else."""
+
+
+def _in_a_manner(said: Said, role: Value) -> bool:
+    """True where it is only said of how somebody acts: "I'm a nurse to a jar of glue"."""
+    return _SERVES.match(said.clause.low, role.last) is not None and not _SERVING.search(role.text)
+
+
+def _is_left_out(said: Said) -> bool:
+    return said.clause.start < said.clause.begins
+
+
+_JUDGED = re.compile(
+    r"(?:(?:old|young|new|newest|angry|rich|tired|single|innocent|original|humble|simple|mere|proud|sad|lonely|little"
+    r"|busy|grumpy|small-town|fully) )+(?=\S)",
+    re.I,
+)
+"""What is said of the person, not of the work: "I'm only a humble baker"."""
+
+
+def _plain_role(role: Value | None) -> Value | None:
+    judged = _JUDGED.match(role.text) if role else None
+    return Value(role.text[judged.end() :], role.first + judged.end(), role.last) if role and judged else role
+
+
 _OVER_SOMETHING = re.compile(
     r"(?:director|head|vp|manager|professor|founder|owner|ceo|cto|cfo|coo|chief|student|teacher|mom|mum|dad|parent)\Z",
     re.I,
@@ -137,7 +174,7 @@ def _has_article(match: Match) -> bool:
 _PHRASES = {occupation: occupation for occupation in OCCUPATIONS if occupation.startswith("stay")}
 TEACH = re.compile(
     r"teach (?=[a-z]+(?: [a-z]+){0,3}[\s\x00]*(?:[,.!;]|\Z|(?:at|in|to|for|and|but|so)\b))(?!a \w+ (?:named|called)"
-    r"|someone|myself|you|him|her|them|people|how|my|me|it|that|us|this|everyone)"
+    r"|someone|myself|you|him|her|them|people|how|my|me|it|that|us|this|everyone|\w+ of (?:them|you|us|these))"
 )
 
 
@@ -255,19 +292,29 @@ def open_occupation(said: Said, match: Match) -> Drafts:
         yield from occupation(said, match)
         return
     open_ended = match.groupdict().get("article") is not None or "article" not in match.re.groupindex
-    if open_ended and (role := _open_role(said, match.end())):
+    if open_ended and (role := _open_role(said, match.end())) and not (match.re is PROMOTED and _is_a_thing(role)):
         yield said.fact("occupation", role, 0.75)
         yield from _employer_after(said, role)
 
 
 _NOT_A_ROLE = words(
-    "team, whole, group, couple, result, last, way, means, favor, favour, form, part, matter, rule, joke"
+    """
+    team, whole, group, couple, result, last, way, means, favor, favour, form, part, matter, rule, joke, person, man,
+    woman, parent, mother, father, mum, mom, dad, grandmother, grandfather, grandma, grandpa, citizen, member, believer,
+    fan, regular, habit, problem
+    """
 )
 
 
 def _is_no_role(words_: str) -> bool:
-    first = words_.split(maxsplit=1)[0].lower()
-    return first in _NOT_A_ROLE and not words_.lower().startswith(("team lead", "group lead", "group manager"))
+    role = words_.lower().split()
+    named = words_.lower().startswith(("team lead", "group lead", "group manager"))
+    return not named and (role[0] in _NOT_A_ROLE or role[-1] in _NOT_A_ROLE or "here" in role)
+
+
+def _is_a_thing(role: Value) -> bool:
+    """Whether one unknown word in lower case: cooks are "promoted to butter" in fun, managers to "Partner"."""
+    return " " not in role.text and role.text.islower()
 
 
 def _open_role(said: Said, at: int) -> Value | None:
@@ -358,7 +405,7 @@ WORK_IN = re.compile(
 _NOT_EMPLOYERS = words(
     """
     a, an, the, my, home, night, least, myself, free, fun, nights, work, once, school, university, college,
-    christmas, uni
+    christmas, uni, miss, mr, mrs, ms, sir
     """
 )
 _LISTED_PLACES = frozenset({*CITIES, *REGIONS, *COUNTRIES})
@@ -383,13 +430,16 @@ def starts_at(said: Said, match: Match) -> Drafts:
     """'I just started at Globex as a data engineer'."""
     if (
         re.search(
-            r"\b(?:offer|call|meeting|class|gym|discord|server|team|club|channel)\b",
+            r"\b(?:offer|call|meeting|class|gym|discord|server|team|club|channel|circle|choir|orchestra|society|league"
+            r"|church|guild|committee|association)\b",
             said.clause.low[match.start() : match.end() + 30],
         )
         and "job" not in match.group()
     ):
         return
     if "joined" in match.group() and not _is_company(said, match.end()):
+        return
+    if _BEGUN_WITH.search(match.group()) and not _is_known_firm(said, match.end()):
         return
     began = since(said.clause.low, said.at)
     for draft in _employment(said, match.end(), 0.85):
@@ -434,6 +484,15 @@ def _is_workplace(said: Said, found: Value) -> bool:
         return True
     is_other = name in SCHOOLS or name in _LISTED_PLACES or _NO_WORKPLACE.search(name) or not _THEN.match(rest)
     return not is_other and (name in ORGANISATIONS or "starting" in said.clause.low)
+
+
+_BEGUN_WITH = re.compile(r"\bstarted with \Z")
+
+
+def _is_known_firm(said: Said, at: int) -> bool:
+    """What people start with may be anything, a language or a lesson: a firm only if known, or with the job there."""
+    found = organisation(said.clause, at)
+    return found is not None and (found.text.lower() in ORGANISATIONS or said.clause.low.startswith(" as ", found.last))
 
 
 _ALSO_JOINED_BY_CUSTOMERS = words(
@@ -524,6 +583,8 @@ def left(said: Said, match: Match) -> Drafts:
     ):
         return
     name = found.text.lower()
+    if name in _NOT_EMPLOYERS:
+        return
     no_firm = name in _ALSO_JOINED_BY_CUSTOMERS or name in FIRST_NAMES
     dated = (
         name in ORGANISATIONS or _WHEN_LEFT.match(clause.low, found.last) or _FOR_A_JOB.match(clause.low, found.last)

@@ -344,8 +344,9 @@ def _people(said: Said, match: Match) -> Drafts:
     found = list(listed(said.clause, match.end(), reader, most=6 if many else 1))
     if found and many and reader is _only_name:
         found = list(listed(said.clause, match.end(), _lone_name, most=6))
-    if many and len(found) == 1 and groups["joint"] == ", " and _DOES_SOMETHING.match(said.clause.low, found[0].last):
-        return
+    alone = many and len(found) == 1 and groups["joint"] == ", "
+    if alone and (match.re is HAVE or _DOES_SOMETHING.match(said.clause.low, found[0].last)):
+        return  # whoever is spoken to, or somebody else: "I have friends, Kwabena"
     for value in found:
         yield _person(said, relation, value, 0.92 if groups["named"] else 0.85)
     if not found and groups["joint"] == " " and (small := _small_name(said.clause, match.end())):

@@ -52,7 +52,7 @@ _TONES = {
     "formal": "formal|formally",
     "friendly": "friendly|warm|warmly",
     "professional": "professional|professionally|businesslike",
-    "direct": ("direct|directly|straightforward|straight with me|no-nonsense|frank|candid|honest"),
+    "direct": ("direct|directly|straightforward|straight with me|no-nonsense|frank|candid|(?<!to be )honest"),
     "blunt": "blunt|bluntly|brutally honest",
     "playful": "playful|humorous|funny|witty|humor|humour|sarcastic|jokes",
     "gentle": "(?:gentle|kind|patient)(?! with me)|gently|encouraging|supportive|polite",
@@ -61,7 +61,7 @@ _TONES = {
 _THINGS = {
     "bullet points": "bullet ?points?|bullets|bulleted lists?|bullet lists?",
     "lists": "(?:numbered )?lists",
-    "tables": "tables|(?<!a )table(?:s| format| form)?",
+    "tables": "tables|table (?:format|form)",
     "markdown": "markdown",
     "headings": "headings|headers",
     "plain text": "plain text",
@@ -151,7 +151,8 @@ _RULES: tuple[_Rule, ...] = (
         rf"\b(?:be|keep (?:it|things|them|everything)|answer|reply|respond)(?: more| very)? (?:{_SHORT}|briefly"
         r"|concisely)\b"),
     _rule("verbosity", "concise",
-        r"\b(?:get|cut|go|come) (?:straight |right )?to the (?:point|chase)\b|\bdon't (?:ramble|be (?:so "
+        r"\b(?:get|cut|go|come) (?:straight |right )?to the (?:point|chase)\b(?! (?:where|that|of|when)\b)"
+        r"|\bdon't (?:ramble|be (?:so "
         r"|too )?(?:verbose|wordy|long-winded))\b|\b(?:prefer|like|want) (?:brevity|conciseness|it (?:short|brief"
         r"|concise))\b|\b(?:hate|don't like|dislike) (?:long|lengthy|wordy|verbose) (?:answers|replies|responses"
         r"|explanations|texts|messages)\b"),
@@ -231,7 +232,8 @@ _RULES: tuple[_Rule, ...] = (
     *(
         _rule("tone", value,
             rf"\b(?:(?:talk|speak|write|respond|reply|chat)(?: to| with)? me(?: more| in a)?(?: very)? (?:{words})"
-            r"|(?:use|prefer|like|want|keep|adopt|have|take|with)(?: an?| the)?(?: tone)?(?: more"
+            r"|(?:(?<!could )(?<!can )use|prefer|like|want|keep|adopt|have|take|(?:answer|reply|respond|talk|speak"
+            r"|write|explain)(?: \w+){0,3} with)(?: an?| the)?(?: tone)?(?: more"
             rf"| very)? (?:{words})(?: (?:tone|style|voice|language|manner|approach|replies|answers|communication"
             r"|conversation)))\b", True, 0.85)
         for value, words in _TONES.items()
@@ -293,7 +295,9 @@ def preferences(sentence: Sentence) -> Iterator[Draft]:
             not _avoids(rule) and _NEGATED.search(low, 0, match.start() + 1) and rule.key != "verbosity"
         ):
             continue
-        if _avoids(rule) and _OWN_HABIT.search(low, 0, match.end()):
+        if (_avoids(rule) and _OWN_HABIT.search(low, 0, match.end())) or _OWN_DOING.search(low, 0, match.start()):
+            continue
+        if _FOR_ONCE.search(match.group()) and not _STANDING.search(low):
             continue
         seen.add(rule.key)
         yield Draft("preference", rule.key, rule.value, _confidence(rule, low), _span(sentence, match))
@@ -307,6 +311,17 @@ def preferences(sentence: Sentence) -> Iterator[Draft]:
 
 _OWN_HABIT = re.compile(r"\bi (?:never|don't|do not|dont) (?:ever )?(?:use|add|include|write|put|send)\b")
 """What the user does in their own texts is not a request about the answers."""
+_OWN_DOING = re.compile(
+    r"\b(?:i'll|i will|i can|i could|i should|i might|we'll|we will|we can|we should|i'm going to|i'm gonna|i need to"
+    r"|i have to|i try to|i'm trying to|i plan to|he|she|they)\s*\Z|\b(?:done|do|did|made|make) (?:it|this|that) \Z"
+)
+"""What the user is about to do, or could not have done: "I'll keep the tone professional"."""
+_FOR_ONCE = re.compile(r"\bhonest\b")
+"""Asked of one answer, unless it is asked of all: "be honest with me, is it bad?"."""
+_STANDING = re.compile(
+    r"\b(?:from now on|always|never|prefer|going forward|by default|in (?:the )?future|i want you to|in general"
+    r"|every time|each time|brutally)\b"
+)
 
 
 def _avoids(rule: _Rule) -> bool:
@@ -334,8 +349,9 @@ def _reply_language(sentence: Sentence) -> Draft | None:
 
 
 _VERB = (
-    r"(?:use|write|answer|reply|include|give|show|cite|explain|ask|start|end|begin|add|mention|format|suggest"
-    r"|recommend|respond|provide|assume|check|tell|send|put|address|start with|summari[sz]e|remind|double-?check"
+    r"(?:use|write|answer|reply|include|give(?! up\b)|show|cite|explain|ask|start|end|begin|add|mention|format|suggest"
+    r"|recommend|respond|provide|assume|check|tell(?= (?:me|us)\b)|send|put|address|start with"
+    r"|summari[sz]e|remind|double-?check"
     r"|quote|link|avoid|say|repeat|apologi[sz]e|lecture|call|skip|end)"
 )
 _INSTRUCTION = re.compile(

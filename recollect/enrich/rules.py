@@ -28,7 +28,7 @@ from recollect.enrich import (
     tastes,
     teams,
 )
-from recollect.enrich.clauses import Clause, clauses
+from recollect.enrich.clauses import Clause, clauses, speaks_of_others
 from recollect.enrich.corrections import (
     DENIED_VALUE,
     answered_yes,
@@ -415,15 +415,18 @@ def _told(stated: Sequence[Sentence], at: int) -> list[Draft]:
     found: list[Draft] = []
     introduced, before = False, ""
     for sentence in _own(stated):
-        drafts = [*_of_sentence(sentence, at, introduced), *_named_next(before, sentence, at)]
+        drafts = [*_of_sentence(sentence, at, before, introduced), *_named_next(before, sentence, at)]
+        if "this is " in sentence.low and speaks_of_others(before):  # "There's someone you should meet. This is Ben"
+            drafts = [draft for draft in drafts if draft.key != "name"]
         introduced = any(draft.key == "name" and not draft.ends for draft in drafts)
-        before = sentence.low
+        before = sentence.text
         found += drafts
     return found
 
 
 def _named_next(before: str, sentence: Sentence, at: int) -> Iterator[Draft]:
     """'We have a cat. Her name is Miso.'"""
+    before = lowered(before)
     opened = OPENERS.match(before)
     told = people.TOLD_OF_ONE.match(before, opened.end() if opened else 0)
     match = people.NAMES_THEM.match(sentence.low)
@@ -439,19 +442,21 @@ def _own(stated: Sequence[Sentence]) -> Iterator[Sentence]:
     """The sentences except those naming whoever the last introduced: "Got a dog! Name's Hattie, from a shelter"."""
     before = ""
     for sentence in stated:
-        if not (_ANOTHERS_NAME.match(sentence.low) and people.TOLD_OF.search(before)):
+        named = _ANOTHERS_NAME.match(sentence.low)
+        if not (named and (people.TOLD_OF.search(before.lower()) or speaks_of_others(before))):
             yield sentence
-        before = sentence.low
+        before = sentence.text
 
 
-def _of_sentence(sentence: Sentence, at: int, introduced: bool = False) -> list[Draft]:
-    said = clauses(sentence, introduced=introduced)
+def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> list[Draft]:
+    said = clauses(sentence, before=before, introduced=introduced)
     facts = [corrected(draft, sentence) for clause in said for draft in _facts(clause, at)]
     whole = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
     if " and " in sentence.low and people.PARTING.search(sentence.low):
         facts = _parted(whole, facts)
-    if measured := identity.MEASURED.search(sentence.low):
-        after = sentence.start + measured.end()
+    weighed = identity.WEIGHED.search(before.lower())
+    if measured := identity.MEASURED.search(sentence.low) or weighed:
+        after = sentence.start + (0 if weighed else measured.end())
         facts = [draft for draft in facts if draft.key != "age" or draft.span[0] < after]
     if livelihood.NOT_SURE.search(sentence.low):
         facts = [draft for draft in facts if draft.valid_from is None or draft.valid_from <= at]

@@ -192,6 +192,9 @@ _STOP = pattern_of(
     r"|(?<=[\s\w])(?:[\U0001F300-\U0001FAFF☀-➿]\ufe0f?)+)"
 )
 _NO_STOP = pattern_of(r"\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|vs|approx|no|jr|sr|inc|ltd|u\.s|u\.k|d\.c|etc|[a-z])\Z")
+_UNIT_ALONE = pattern_of(r"(?:\d|\b) ?(?:ft|lbs?|oz)\Z")
+"""The dot behind a unit ends a sentence only where a new one begins: "I'm 6 ft. away"."""
+_NUMBER = pattern_of(r"\. ?\d")
 _LETTER_ALONE = pattern_of(r"(?<![\w.])[a-z]\Z")
 _SELF_ASKED = pattern_of(r"\s*(?:my )?(?:all[- ]time )?(?:favou?rite|fav|fave) [a-z]+(?: [a-z]+)?\Z")
 """A question that the user answers at once: "My favourite food? Pierogi"."""
@@ -210,7 +213,11 @@ def _window(text: str) -> tuple[str, int, int]:
 
 def _is_no_stop(text: str, low: str, start: int, at: int) -> bool:
     """True for the dot of an abbreviation. An initial has a name after it: "J. Smith", but "plan B. my goal"."""
-    if not _NO_STOP.search(low, max(start, at - 8), at):
+    if _UNIT_ALONE.search(low, max(start, at - 8), at):
+        return text[at + 2 : at + 3].islower() or text[at + 2 : at + 3].isdigit()
+    if not _NO_STOP.search(low, max(start, at - 8), at) or (
+        low.endswith("no", start, at) and not _NUMBER.match(low, at)
+    ):
         return False
     return not (text[at + 2 : at + 3].islower() and _LETTER_ALONE.search(low, start, at))
 
@@ -345,7 +352,8 @@ _PLAYED = pattern_of(
     r"|hypothetical(?:ly)?|role-?\s?play\w*|act as|acting as|act like|you are now|i want you to act|simulate|let's play"
     r"|lets play|we're playing|fictional|(?:in|for|from) (?:my|this|the|our|a|his|her) (?:\w+ )?(?:novel|story|book"
     r"|game|scenario|dreams?|campaign|fanfic|script|play|movie|film|screenplay|simulation|show|series|sketch|comic"
-    r"|musical|roleplay|video game)|my (?:[\w&'-]+ )?(?:character|protagonist|persona|oc|avatar)(?:'s)?"
+    r"|musical|roleplay|video game|fixture|test case)|in (?:chapter|act|scene|verse|stanza) \w+"
+    r"|my (?:[\w&'-]+ )?(?:character|protagonist|persona|oc|avatar)(?:'s)?"
     r"|the (?:main )?(?:character|protagonist|narrator|hero|heroine|villain|speaker|singer|author|lyrics|song|poem"
     r"|text|quote|sentence|prompt|article|passage)(?:'s)? (?:is|are|says?|go|goes|reads?)|persona|first[- ]person"
     r"|test prompt|test message|this is (?:just )?a test|testing|fill in|in the blank|complete the|finish the"
@@ -355,6 +363,8 @@ _PLAYED = pattern_of(
     r"|answer as|from the (?:perspective|point of view) of|what would you (?:say|do) if|dating profile|my bio"
     r"|a bio)\b"
 )
+_ACTED = pattern_of(r"\s*\*(?!\*)(?:[a-z]+ly )?[a-z]{2,}s\b[^*\n]{0,80}\*(?:\s|\Z)")
+"""What a player does in a game of roles, between asterisks: "*walks in* I'm Kael, a ranger"."""
 _ONLY_HERE = ("example", "for instance", "e.g.", "e.g", "sample", "my bio", "a bio", "dating profile", "template")
 """Signs whose effect lasts no longer than the sentence."""
 _OF_YOU = (
@@ -432,7 +442,7 @@ _WHEN_YOU = pattern_of(
 """What leads up to what is meant: "before you answer, ..." does not matter, even where it mentions a text."""
 _LISTS = pattern_of(
     r"(?:(?:the|my) \w+(?: [^\W\d_]+)? and (?=i\b))?(?:i(?! (?:just |recently |also )?(?:read|saw|heard|got|found"
-    r"|received|wrote|write)\b)|i've|ive|i'm|im|we|we've"
+    r"|received|wrote|write|need|want)\b)|i've|ive|i'm|im|we|we've"
     r"|my (?:hobbies|kids|pets|dogs|cats|languages|allergies|goals?|job|occupation)"
     r"|(?:my )?fav(?:ou?rite|e)? \w+)\b"
 )
@@ -485,6 +495,8 @@ def sentences(text: str) -> list[Sentence]:
     >>> [sentence.text for sentence in sentences('Hi! I am vegan, what can I eat? She said "I cook".')]
     ['Hi', 'I am vegan', 'She said \\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00']
     """
+    if _ACTED.match(text):
+        return []
     window, tail, moved = _window(text)
     own = spoken(window)
     low = lowered(own)

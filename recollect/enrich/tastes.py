@@ -84,7 +84,8 @@ _NOT_THINGS = words(
     want, need, make, take, give, find, use, hell, crazy, mad, whatever, wherever, whoever, however,
     especially, particularly, mainly, mostly, including,
     also, really, actually, quite, pretty, rather, almost, only, always, never, ever, frankly, personally, obviously,
-    sadly, clearly, seriously, generally, usually, sometimes, lately, anyway, basically, apparently, unfortunately
+    sadly, clearly, seriously, generally, usually, sometimes, lately, anyway, basically, apparently, unfortunately,
+    already
     """
 )
 _QUALITIES = words(
@@ -95,6 +96,9 @@ _QUALITIES = words(
     """
 )
 """What a thing is like, not a thing: "I like clever, sad, funny", said of the books asked for."""
+_TITLES = words("mr, mrs, ms, miss, dr, prof, professor, madame, madam, señor, señora, frau, herr, pani, tía, dona")
+_KIN = words("uncle, auntie, aunt, grandma, grandpa, granny, gran, mum, mom, dad, mama, papa, daddy, mummy, oma, opa")
+"""Somebody, not something: "I love Mrs Geddes"."""
 _PASSING = re.compile(
     r"\b(?:tonight|today|this (?:time|week|one|morning|evening)|right now|for (?:dinner|lunch|breakfast) (?:tonight"
     r"|today)|at first|the other day|yesterday|in (?:this|that|the) (?:case|recipe|story|book|movie|photo|picture"
@@ -246,8 +250,9 @@ def _thing(clause: Clause, first: int, last: int) -> Value | None:
     if named != text and not all(part[0].isupper() for part in named.split()):
         return None
     known_as = len(parts) == 1 and (parts[0] in FIRST_NAMES or parts[0].rstrip("s") in CALENDAR or parts[0] in CALENDAR)
+    somebody = parts[0].rstrip(".") in _TITLES or (len(parts) == 1 and parts[0] in _KIN)
     quality = len(parts) == 1 and parts[0] in _QUALITIES
-    if known_as or quality or not _NOT_THINGS.isdisjoint(parts) or len(text) < 3:
+    if known_as or somebody or quality or not _NOT_THINGS.isdisjoint(parts) or len(text) < 3:
         return None
     if any(part.endswith("'s") for part in parts[:-1]) or (parts[0].endswith("ing") and len(parts) > 1):
         return None

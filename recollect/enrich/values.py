@@ -320,6 +320,9 @@ def _place(clause: Clause, at: int) -> Place | None:
         or run.text.startswith(("the ", "The "))
     ):
         return found
+    owned = clause.text[run.first : run.last] != run.text
+    if owned and _OWNED.match(clause.text, run.last):
+        return found  # somebody's: "we live in Greta's house"
     # "Berlin Germany" is two places, "Berlin Heights" one.
     if found is not None and _wider(clause, found.value.last + 1) is not None:
         return found
@@ -371,7 +374,8 @@ _LIST_OVER = re.compile(
     r"|want|am"
     r"|was|were|will|would|this|these|those|honestly|maybe|apparently|your|their|his|her|no|came|went|got|found|had"
     r"|broke|ended|learned|learnt"
-    r"|almost|nearly|even|sadly|please|me|us|myself)\b(?!')"
+    r"|almost|nearly|even|sadly|please|me|us|myself)\b(?!')|(?:that|there|what|who|he|she|it)'s\b"
+    r"|(?:we|you|they)'re\b|(?:i|we|you|they)'(?:ve|d|ll)\b"
 )
 
 

@@ -263,14 +263,20 @@ ADJECTIVE_CONDITIONS = {
 
 NATIONALITIES = proper(
     """
-    Afghan, American, Argentinian, Armenian, Australian, Austrian, Bangladeshi, Belgian, Bolivian, Brazilian,
-    British, Bulgarian, Canadian, Chilean, Chinese, Colombian, Croatian, Cuban, Czech, Danish, Dutch, Egyptian,
-    English, Estonian, Ethiopian, Filipino, Finnish, French, Georgian, German, Ghanaian, Greek, Hungarian,
-    Icelandic, Indian, Indonesian, Iranian, Iraqi, Irish, Israeli, Italian, Jamaican, Japanese, Jordanian, Kenyan,
-    Korean, Latvian, Lebanese, Lithuanian, Malaysian, Mexican, Moroccan, Nepali, Nigerian, Norwegian, Pakistani,
-    Palestinian, Peruvian, Polish, Portuguese, Romanian, Russian, Scottish, Serbian, Singaporean, Slovak, Slovenian,
-    South African, Spanish, Sri Lankan, Swedish, Swiss, Syrian, Taiwanese, Thai, Tunisian, Turkish, Ukrainian,
-    Venezuelan, Vietnamese, Welsh
+    Afghan, Albanian, Algerian, American, Angolan, Argentinian, Armenian, Australian, Austrian, Azerbaijani,
+    Bahamian, Bangladeshi, Basque, Belarusian, Belgian, Bolivian, Bosnian, Brazilian, British, Bulgarian,
+    Burmese, Cambodian, Cameroonian, Canadian, Catalan, Chilean, Chinese, Colombian, Congolese, Costa Rican,
+    Croatian, Cuban, Cypriot, Czech, Danish, Dominican, Dutch, Ecuadorian, Egyptian, Emirati, English, Estonian,
+    Ethiopian, Fijian, Filipino, Finnish, French, Georgian, German, Ghanaian, Greek, Guatemalan, Guyanese,
+    Haitian, Hawaiian, Honduran, Hungarian, Icelandic, Indian, Indonesian, Iranian, Iraqi, Irish, Israeli,
+    Italian, Jamaican, Japanese, Jordanian, Kazakh, Kenyan, Korean, Kurdish, Kuwaiti, Kyrgyz, Laotian, Latvian,
+    Lebanese, Libyan, Lithuanian, Macedonian, Malaysian, Maltese, Māori, Mexican, Moldovan, Mongolian, Moroccan,
+    Mozambican, Namibian, Nepali, Nicaraguan, Nigerian, Norwegian, Omani, Pakistani, Palestinian, Panamanian,
+    Paraguayan, Peruvian, Polish, Portuguese, Puerto Rican, Qatari, Romanian, Russian, Rwandan, Salvadoran,
+    Samoan, Saudi, Scottish, Senegalese, Serbian, Singaporean, Slovak, Slovenian, Somali, South African,
+    Spanish, Sri Lankan, Sudanese, Swedish, Swiss, Syrian, Taiwanese, Tajik, Tanzanian, Thai, Tibetan, Tongan,
+    Trinidadian, Tunisian, Turkish, Turkmen, Ugandan, Ukrainian, Uruguayan, Uzbek, Venezuelan, Vietnamese,
+    Welsh, Yemeni, Zambian, Zimbabwean
     """
 )
 

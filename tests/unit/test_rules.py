@@ -291,6 +291,23 @@ def test_no_i_meant_is_a_correction_only_after_an_answer() -> None:
     assert learned("No, I meant metric units") == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm 56, it's not a great age.",
+        "I'm 56 and want to learn to cook, not just barbecue.",
+        "No, no. I went to the bank, I'm 56 and I can read a contract.",
+    ],
+)
+def test_a_no_or_a_not_elsewhere_in_the_sentence_does_not_make_the_last_value_wrong(said: str) -> None:
+    assert not fact(said).corrects
+
+
+def test_a_no_that_answers_a_question_corrects_nothing() -> None:
+    assert learned("No, it's a family drama.", "Is it a thriller?") == []
+    assert learned("No, it's at 4.", "The meeting is at 3.") == [("correction", False, "it's at 4")]
+
+
 def test_a_misspelt_name_is_corrected() -> None:
     name = fact("Actually it's Anna, not Ana.")
     assert (name.key, name.value, name.corrects, name.instead_of) == ("name", "Anna", True, "Ana")
@@ -430,7 +447,7 @@ OTHER_WORDS = {
     "emoji": "emoji",
     "reply_language": "spelling",
     "format": "never skip don't stop",
-    "tone": "casual formal blunt",
+    "tone": "honest casual formal blunt",
 }
 """What may be said instead, by key, where the value is a standard word for it."""
 
