@@ -12,6 +12,7 @@ from recollect.enrich.clauses import Clause
 from recollect.enrich.health import allergen
 from recollect.enrich.identity import DATE, day_of
 from recollect.enrich.interests import activity
+from recollect.enrich.languages import is_foreign_reply
 from recollect.enrich.livelihood import role_at
 from recollect.enrich.names import LANGUAGES, PROGRAMMING_LANGUAGES
 from recollect.enrich.people import HAVE, have
@@ -323,7 +324,7 @@ def short_answers(text: str, at: int, answered: str) -> Iterator[Draft]:
     lead = _LEAD.match(low)
     begins = lead.end() if lead else 0
     own = re.split(r"[?\n]|, (?:why|and you|what about|how about)", low, maxsplit=1)[0]
-    if _REFUSED.search(own) or not own.strip():
+    if _REFUSED.search(own) or not own.strip() or is_foreign_reply(text, low):
         return
     said = Said(Clause(text, low, 0, 0), "answer", begins, at)
     key, what = asked
@@ -372,7 +373,7 @@ def said_otherwise(text: str, answered: str) -> tuple[str, re.Match[str]] | None
     """'No, Basel' after 'you live in Bern': what was said about the user, in their first person, and their reply."""
     told = _TOLD_OF_USER.search(lowered(answered[-QUESTION_MAX:]).rstrip()) if len(text) <= ANSWER_MAX else None
     other = _OTHERWISE.match(lowered(text))
-    if told is None or other is None:
+    if told is None or other is None or is_foreign_reply(text, lowered(text)):
         return None
     as_written = answered[-QUESTION_MAX:][slice(*told.span("told"))]
     for theirs, ours in _OF_ONESELF:

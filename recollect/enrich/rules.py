@@ -9,6 +9,7 @@ what may fill a blank is a name or on a list, or at most a few words where peopl
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -38,10 +39,11 @@ from recollect.enrich.corrections import (
     said_otherwise,
     short_answers,
 )
+from recollect.enrich.languages import is_foreign
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
 from recollect.enrich.sentences import HEAD_MAX, OPENERS, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
-from recollect.enrich.spelling import Spelled, spelled_out
+from recollect.enrich.spelling import composed, spelled_out
 from recollect.enrich.values import Said
 
 Rule = Callable[[Said, re.Match[str]], Iterator[Draft]]
@@ -384,13 +386,24 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
     """
     if not promising(text):
         return []
-    spelled = spelled_out(text) if len(text) <= READ_MAX else Spelled(text)
-    drafts = _read(spelled.text, at, answered)
-    return [replace(draft, span=spelled.span(draft.span)) for draft in drafts] if spelled.places else drafts
+    plain = composed(text)
+    spelled = spelled_out(plain.text) if len(text) <= READ_MAX else plain
+    drafts = [draft for draft in _read(spelled.text, at, answered) if not _is_cut_short(spelled.text, draft)]
+    for step in (spelled, plain) if spelled is not plain else (plain,):
+        if step.places:
+            drafts = [replace(draft, span=step.span(draft.span)) for draft in drafts]
+    return drafts
+
+
+def _is_cut_short(text: str, draft: Draft) -> bool:
+    """Whether a value ends within a letter, as "Tọ" does in "Tọ́pẹ́": some letters have more than one character."""
+    following = text[draft.span[1] : draft.span[1] + 1]
+    return following != "" and unicodedata.category(following)[0] == "M"
 
 
 def _read(text: str, at: int, answered: str) -> list[Draft]:
-    stated = sentences(text)
+    named = sentences(text)
+    stated = [sentence for sentence in named if not is_foreign(sentence.text, sentence.low)]
     found = _told(stated, at)
     if not any(draft.key == "name" for draft in found):
         found += names_put_right(stated, answered)
@@ -404,7 +417,7 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
     found = _named_ends(found)
     found += list(mentions.from_facts(found))
     told = mentions.told(found)
-    for sentence in stated:
+    for sentence in named:
         found += mentions.of_others(sentence, told)
         found += list(mentions.named(sentence, told))[: mentions.MENTIONS_MAX]
     return _distinct(found)

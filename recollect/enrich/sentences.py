@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from recollect.enrich.languages import is_ordinal
 from recollect.policies.patterns import pattern_of
 
 READ_MAX = 1_500
@@ -188,9 +189,10 @@ def _unquoted(match: re.Match[str]) -> str:
 # ── Sentences ─────────────────────────────────────────────────────────────────────────────────────
 
 _STOP = pattern_of(
-    r"(?=[.!?…。！？\n;•\U0001F300-\U0001FAFF☀-➿])(?:[.!?…。！？]+(?=[\s\x00\"'”’)\]]|\Z)|\n+|[;•](?=\s)"
+    r"(?=[.!?…。！？؟।\n;•\U0001F300-\U0001FAFF☀-➿])(?:[.!?…]+(?=[\s\x00\"'”’)\]]|\Z)|[。！？؟।]+|\n+|[;•](?=\s)"
     r"|(?<=[\s\w])(?:[\U0001F300-\U0001FAFF☀-➿]\ufe0f?)+)"
 )
+_ASKED_ELSEWHERE = str.maketrans("？؟", "??")
 _NO_STOP = pattern_of(r"\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|vs|approx|no|jr|sr|inc|ltd|u\.s|u\.k|d\.c|etc|[a-z])\Z")
 _UNIT_ALONE = pattern_of(r"(?:\d|\b) ?(?:ft|lbs?|oz)\Z")
 """The dot behind a unit ends a sentence only where a new one begins: "I'm 6 ft. away"."""
@@ -228,9 +230,11 @@ def _split(text: str, low: str) -> Iterator[tuple[int, int, str]]:
     for stop in _STOP.finditer(text):
         if stop.group() == "." and _is_no_stop(text, low, start, stop.start()):
             continue
+        if stop.group() == "." and is_ordinal(text, low, start, stop.start()):
+            continue
         if stop.group() == "?" and _SELF_ASKED.match(low, start, stop.start()):
             continue
-        yield start, stop.start(), stop.group()
+        yield start, stop.start(), stop.group().translate(_ASKED_ELSEWHERE)
         start = stop.end()
     yield start, len(text), ""
 

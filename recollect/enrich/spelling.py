@@ -1,12 +1,16 @@
-"""Casual spelling written out, so that the rules read "me n dylan" as "me and dylan".
+"""Texts as the rules read them: one character for each letter, and casual spelling written out.
 
-Only abbreviations are written out; a letter that may be a name or a variable is left alone. Positions in the
-expanded text map back to positions in the original.
+"Málaga" may arrive with its accent as a character of its own, a number in wide or Arabic digits, a line with marks for
+its direction; and "me n dylan" is read as "me and dylan". Only abbreviations are written out; a letter that may be a
+name or a variable is left alone. Positions in the resulting text map back to positions in the original.
 """
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from recollect.enrich.names import FIRST_NAMES, words
 from recollect.policies.patterns import pattern_of
@@ -60,6 +64,8 @@ _FOR_WHAT = words(
     """
 )
 LOOKED_BACK = 24
+ENDS = 3_000
+"""Characters at each end of a text that are composed: more than the rules read of a long one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,32 @@ class Spelled:
         return at + moved
 
 
+_ODD = pattern_of(
+    r"\w[\u0300-\u036f]++|[^\W_a-zA-Z0-9](?:(?<=[\uff00-\uffef])|(?<=(?![0-9])\d))"
+    r"|[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+)
+"""A letter with accents of its own, a wide letter or digit, a digit of another script, a mark that is not seen."""
+
+
+def composed(text: str) -> Spelled:
+    """The text with one character for each letter, plain digits, and without marks that nobody sees.
+
+    >>> composed("Jose\\u0301 is \\uff12\\uff19").text
+    'José is 29'
+    """
+    if text.isascii():
+        return Spelled(text)
+    last = max(len(text) - ENDS, ENDS)
+    odd = chain(_ODD.finditer(text, 0, ENDS), _ODD.finditer(text, last))
+    return _replaced(text, [(*each.span(), _plain(each.group())) for each in odd])
+
+
+def _plain(odd: str) -> str:
+    if odd.isdecimal():
+        return str(unicodedata.decimal(odd))
+    return "" if unicodedata.category(odd[0]) == "Cf" else unicodedata.normalize("NFKC", odd)
+
+
 def spelled_out(text: str) -> Spelled:
     """The text with its abbreviations written out.
 
@@ -93,12 +125,14 @@ def spelled_out(text: str) -> Spelled:
     """
     if _CASUAL.isdisjoint(text.split()):
         return Spelled(text)
+    found = [(*match.span(), _in_full(text, *match.span())) for match in _WORD.finditer(text)]
+    return _replaced(text, [(first, last, full) for first, last, full in found if full is not None])
+
+
+def _replaced(text: str, changes: Sequence[tuple[int, int, str]]) -> Spelled:
+    """The text with other characters in these places."""
     parts, places, done, length = [], [], 0, 0
-    for match in _WORD.finditer(text):
-        full = _in_full(text, *match.span())
-        if full is None:
-            continue
-        first, last = match.span()
+    for first, last, full in changes:
         length += first - done
         places.append((length, length + len(full), first, last))
         parts += [text[done:first], full]

@@ -89,10 +89,14 @@ def bare(text: str) -> str:
 # ── Names ────────────────────────────────────────────────────────────────────────────────────────
 
 _NAME = re.compile(r"[^\W\d_][\w'’.-]*")
+CAPITAL = "A-Z" + "".join(
+    letter for letter in map(chr, (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))) if letter.isupper()
+)
+"""The capital letters of Latin, for a character class: Łódź begins with one, as Oslo does."""
 _NEXT = re.compile(r"[ \t]{1,3}")
 _RUN = re.compile(
-    r"(?:the |The )?[A-ZÀ-ÖØ-Þ0-9][\w'’&.+#-]*(?:[ \t](?:(?:of|de|del|la|le|du|van|von|der|den|upon|am"
-    r"|an|ob|bei|sur|sous|les|di|da|dos|des|aan|the|and|&)[ \t]){0,2}[A-ZÀ-ÖØ-Þ][\w'’&.+-]*){0,5}"
+    rf"(?:the |The )?[{CAPITAL}0-9][\w'’&.+#-]*(?:[ \t](?:(?:of|de|del|la|le|du|van|von|der|den|upon|am"
+    rf"|an|ob|bei|sur|sous|les|di|da|dos|des|aan|nad|the|and|&)[ \t]){{0,2}}[{CAPITAL}][\w'’&.+-]*){{0,5}}"
 )
 _WORDS = re.compile(r"[\w.'’&#+-]+(?:[ \t][\w.'’&#+-]+){0,4}")
 CALENDAR = words(

@@ -33,21 +33,50 @@ QUERY_TERMS_MAX = 64
 """Terms of one question. More would make it slower but no clearer."""
 
 # Accents and vowel points are removed, so that "café", "cafe" and both Unicode spellings are the same; so are
-# the characters that only say where a word may break or how its letters are drawn.
-_ACCENTS = pattern_of(r"[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u00ad\u200c\u200d]+")
+# the characters that only say where a word may break, how its letters are drawn or in which direction. The breve of
+# the Cyrillic й stays: it is a letter of its own, and endings are recognised by it.
+_ACCENTS = pattern_of(
+    r"(?:[\u0300-\u0305\u0307-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u061c\u0640\u064b-\u065f"
+    r"\u0670\u06d6-\u06dc\u06df-\u06e4\u093c\u00ad\u200c-\u200f\u2060\ufeff]|(?<!и)\u0306)+"
+)
+# Letters that people write in another way as well, most of them because a keyboard lacks them: Łódź as Lodz, Kadıköy as
+# Kadikoy, œuvre as oeuvre, the letters that end Arabic words, the digits of other scripts.
+_ZEROS = (0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xE50, 0xED0, 0x1040, 0x17E0)
+_ALIKE = {zero + digit: str(digit) for zero in _ZEROS for digit in range(10)} | str.maketrans({
+    "ı": "i", "ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ħ": "h", "ŧ": "t",
+    "ة": "ه", "ى": "ي", "ی": "ي", "ک": "ك", "ہ": "ه", "ँ": "ं", "’": "'", "ʼ": "'", "ʻ": "'",
+})  # fmt: skip
+_NASAL = pattern_of("ङ्(?=[क-ङ])|ञ्(?=[च-ञ])|ण्(?=[ट-ण])|न्(?=[त-न])|म्(?=[प-म])")
+"""Before a consonant of its own kind a nasal is also written as a dot: हिन्दी is हिंदी."""
 # Thai and Lao, Burmese, Khmer, Japanese, Chinese, Korean: no spaces, or spaces only between long forms.
+_MARKS = (
+    r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u102b-\u103e\u1056-\u1060\u17b4-\u17d3"
+    r"\u3099\u309a"
+)
 _UNSPACED = pattern_of(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3105-\u312f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-    r"\uf900-\ufaff\U00020000-\U0003ffff]+"
+    r"[\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u1000-\u103f\u1050-\u109f\u1780-\u17d3\u3005-\u3007\u3041-\u30fa"
+    r"\u30fc-\u30ff\u3105-\u312f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+_UNIT = pattern_of(rf".[{_MARKS}]*+")
+_MARK = pattern_of(rf"[{_MARKS}]")
+# A Chinese character is often a word, also within Japanese: 猫 finds 养猫 and 猫が. In Korean, one syllable before a
+# particle is: 차 finds 차를.
+_ALONE = pattern_of(
+    r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|\A[가-힣](?=[은는이가을를도의에로와과랑만]\Z)"
 )
 # A word is letters and digits, still one with an apostrophe, a dot or a thousands comma inside it, or the
-# name of a programming language: c++, f#. Python's \w lacks the vowel signs of Indian scripts. One character
+# name of a programming language: c++, f#. Python's \w lacks the vowel signs of many scripts. One character
 # decides whether a word goes on, so that most words end after a single look and nothing is read twice.
-_LETTER = r"[\w\u0900-\u0963\u0966-\u0dff]"
+_LETTER = rf"[\w\u0900-\u0963\u0966-\u0dff{_MARKS}]"
 _FURTHER = r"['.,](?:(?<=['.])|(?<=\d,)(?=\d{3}(?!\d)))"
 _SIGN = r"[+#](?:(?<=\b[a-z]#)|(?<=\b[a-z]\+)\+)"
 _WORD = pattern_of(rf"{_LETTER}++(?:(?:{_FURTHER}{_LETTER}++)++|{_SIGN})?+")
 _ASCII_WORD = pattern_of(rf"\w++(?:(?:{_FURTHER}\w++)++|{_SIGN})?+", re.ASCII)
+
+_ELIDED = pattern_of(
+    r"(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quelqu|(?:a|da|de|ne|su)ll|un|quest|quell)'(?=[^\W\d_]{3,}\Z)"
+)
+"""Short words of French, Italian and Catalan that lose their vowel before another word."""
 
 _APART = "".join(sign if sign.isalnum() or sign in "_'.,+#" else " " for sign in map(chr, range(128))).lower()
 """What replaces each ASCII character in `pieces`."""
@@ -170,19 +199,27 @@ def is_plain(word: str) -> bool:
 def _fold(text: str) -> str:
     """One spelling for all the ways to write the same letters."""
     apart = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).casefold())
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart)).replace("’", "'")
+    return _NASAL.sub("ं", unicodedata.normalize("NFC", _ACCENTS.sub("", apart)).translate(_ALIKE))
 
 
 def _pairs(run: re.Match[str]) -> str:
-    """A run of characters as overlapping pairs, separated like words."""
-    characters = run.group()
-    pairs = " ".join(map("".join, itertools.pairwise(characters)))
-    return f" {pairs or characters} "
+    """A run of characters as overlapping pairs, and those that may be words, separated like words.
+
+    A character and its marks are one.
+    """
+    text: str = run.group()
+    characters: Sequence[str] = _UNIT.findall(text) if _MARK.search(text) else text
+    if len(characters) == 1:
+        return f" {text} "
+    return f" {' '.join([*map(''.join, itertools.pairwise(characters)), *_ALONE.findall(text)])} "
 
 
 def forms(word: str) -> tuple[str, ...]:
-    """The forms a word is found by: `node.js` and `user_id` also by their parts, `u.s.a` as `usa`."""
-    plain = word.strip("_").removesuffix("'s").replace("'", "").replace(",", "")
+    """The forms a word is found by: `node.js` and `user_id` also by their parts, `u.s.a` as `usa`, `l'ami` as `ami`."""
+    whole = word.strip("_").removesuffix("'s")
+    plain = whole.replace("'", "").replace(",", "")
+    if elided := _ELIDED.match(whole):
+        return (plain, whole[elided.end() :])
     if "." not in plain and "_" not in plain:
         return (plain,) if plain else ()
     parts = plain.replace("_", ".").split(".")

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
@@ -148,6 +149,38 @@ def test_casual_spelling_is_read_and_the_span_covers_what_was_written(text, key,
 )
 def test_a_letter_that_may_be_a_name_or_a_number_is_left_alone(text: str) -> None:
     assert spelled_out(text).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "value"),
+    [
+        ("I live in Málaga.", "Málaga", "Málaga"),
+        ("My wife is called Ngọc Ánh.", "Ngọc Ánh", "Ngọc Ánh"),
+        ("\u200fI live in Łódź\u200f, u know.", "Łódź", "Łódź"),
+        ("I am \u0662\u0669 years old.", "\u0662\u0669", "29"),
+        ("Ｉ live in Ｏｓｌｏ!", "Ｏｓｌｏ", "Oslo"),
+    ],
+)
+def test_a_fact_is_the_same_in_every_unicode_form_of_a_message(text: str, said: str, value: str) -> None:
+    for form in ("NFC", "NFD"):
+        written = unicodedata.normalize(form, text)
+        draft = fact(written)
+        assert draft.value == value
+        assert written[slice(*draft.span)].endswith(unicodedata.normalize(form, said))
+
+
+def test_accents_are_read_at_both_ends_of_a_long_message() -> None:
+    pasted = "e\u0301 " * 20_000
+    text = f"I live in Ma\u0301laga. {pasted}. I work at S\u030ckoda."
+    assert [(draft.value, text[slice(*draft.span)][-4:]) for draft in facts(text)] == [
+        ("Málaga", "laga"),
+        ("Škoda", "koda"),
+    ]
+
+
+def test_names_are_read_from_a_sentence_in_another_language_but_no_facts() -> None:
+    drafts = read("Me llamo Sofía y I like mucho Madrid porque está bien.", AT)
+    assert [(draft.layer, draft.value) for draft in drafts] == [("entity", "Madrid")]
 
 
 @pytest.mark.parametrize(
@@ -459,7 +492,7 @@ def spoken_words(text: str) -> set[str]:
 def test_the_span_of_a_draft_contains_its_value() -> None:
     for utterance in EVERY:
         for draft in read(utterance.text, AT, answered=utterance.answered):
-            said = utterance.text[slice(*draft.span)]
+            said = unicodedata.normalize("NFKC", utterance.text[slice(*draft.span)])
             own = spoken_words(re.sub(r"^the user (?:meant|wanted|prefers) ", "", draft.value))
             settled = any(word in said.lower() for word in OTHER_WORDS.get(draft.key, "").split())
             day = draft.key == "date" and draft.value[:4] in said

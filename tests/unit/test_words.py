@@ -35,11 +35,11 @@ def test_the_documented_examples_are_true():
         ("don't it's", ["dont", "it"]),
         ("1,000,000 of 3.14 or 12,34", ["1000000", "of", "3.14", "or", "12", "34"]),
         ("e-mail me@example.org", ["e", "mail", "me", "example.org", "exampl", "org"]),
-        ("我喜欢Python编程", ["我喜", "喜欢", "python", "编程"]),
-        ("日本。猫", ["日本", "猫"]),
+        ("我喜欢Python编程", ["我喜", "喜欢", "我", "喜", "欢", "python", "编程", "编", "程"]),
+        ("日本。猫", ["日本", "日", "本", "猫"]),
         ("오늘은 날씨", ["오늘", "늘은", "날씨"]),
         ("ไทย", ["ไท", "ทย"]),
-        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("हिन्दी में", ["हिंदी", "में"]),
         ("مُحَمَّد", ["محمد"]),
         ("Ёлка ёлка елка", ["елка", "елка", "елка"]),
         ("", []),
@@ -49,6 +49,26 @@ def test_the_documented_examples_are_true():
 )
 def test_text_becomes_these_terms(text, found):
     assert terms(text) == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "stored"),
+    [
+        ("Munchen", "München"), ("Lodz", "Łódź"), ("Kobenhavn", "København"), ("Kadikoy", "KADIKÖY'de Kadıköy"),
+        ("Da Nang", "Đà Nẵng"), ("oeuvre", "œuvre"), ("ecole", "à l’école"), ("universita", "all'università"),
+        ("artagnan", "d'Artagnan's"), ("οδοσ", "ΟΔΌΣ"), ("كتاب", "كـــتاب"), ("هادي", "هادى"), ("مدرسه", "مدرسة"),
+        ("شرکت", "شركت"), ("3500", "٣٥٠٠"), ("20000", "२००००"), ("2024", "２０２４"), ("שרה", "שָׂרָה"),
+        ("हिंदी", "हिन्दी"), ("मुगल", "मुग़ल"), ("кав'ярня", "кавʼярня"), ("佐々木", "佐々木さん"), ("猫", "我想养猫"),
+        ("猫", "猫が好き"), ("차", "차를 팔고"), ("กรุงเทพ", "กรุงเทพฯ"), ("مرحبا", "\u200fمرحبا\u200f"),
+    ],
+)  # fmt: skip
+def test_a_word_is_found_however_it_is_spelled(asked, stored):
+    assert set(query_terms(asked)) <= set(terms(stored))
+    assert set(query_terms(asked, "xx")) <= set(terms(stored, "xx"))
+
+
+def test_a_thai_character_is_one_with_its_vowels_and_tones():
+    assert terms("กรุงเทพ") == ["กรุ", "รุง", "งเ", "เท", "ทพ"]
 
 
 @settings(max_examples=200, deadline=None)
