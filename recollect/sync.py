@@ -49,6 +49,7 @@ from recollect.working import PUSH_KEEP, Model, State
 
 if TYPE_CHECKING:
     from recollect.context import Context
+    from recollect.context_policy import ContextPolicy
     from recollect.indexing import Reindexed
     from recollect.privacy import Receipt
     from recollect.providers import Embedder
@@ -550,6 +551,7 @@ class User:
         max_tokens: int = 4000,
         layers: Sequence[str] | None = None,
         sections: Sequence[str] | None = None,
+        policy: ContextPolicy | Mapping[str, Any] | None = None,
         at: Any = None,
         quality: str | None = None,
         model: str | None = None,
@@ -558,7 +560,14 @@ class User:
         return self._running.run(
             "User.get_context",
             self._inner.get_context(
-                query, max_tokens=max_tokens, layers=layers, sections=sections, at=at, quality=quality, model=model
+                query,
+                max_tokens=max_tokens,
+                layers=layers,
+                sections=sections,
+                policy=policy,
+                at=at,
+                quality=quality,
+                model=model,
             ),
         )
 
@@ -836,6 +845,7 @@ class Session:
         layers: Sequence[str] | None = None,
         sections: Sequence[str] | None = None,
         window: int | None = None,
+        policy: ContextPolicy | Mapping[str, Any] | None = None,
         at: Any = None,
         quality: str | None = None,
         model: str | None = None,
@@ -843,6 +853,7 @@ class Session:
         """The best context for a question that fits the budget; its `messages` go to any chat model.
 
         `layers` and `sections` say what it is made of, `window` how many of the newest messages it holds at most.
+        `policy` says all of this at once; what is given beside it takes precedence.
         With `model`, tokens are counted as that model does, if its vocabulary is known.
         """
         return self._running.run(
@@ -853,6 +864,7 @@ class Session:
                 layers=layers,
                 sections=sections,
                 window=window,
+                policy=policy,
                 at=at,
                 quality=quality,
                 model=model,

@@ -17,7 +17,19 @@ from recollect.interfaces import chat as talking
 from recollect.interfaces.agent import NEAR
 from recollect.interfaces.graphing import show_noted
 from recollect.interfaces.moving import show_receipt
-from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, of_user
+from recollect.interfaces.options import (
+    DryRun,
+    Json,
+    Layer,
+    Org,
+    Url,
+    Where,
+    Who,
+    filter_of,
+    for_user,
+    object_of,
+    of_user,
+)
 from recollect.interfaces.output import (
     NOT_FOUND,
     complain,
@@ -136,6 +148,12 @@ def context(
     agent: Annotated[str, typer.Option(help="Include this assistant's instructions and working state.")] = "",
     max_tokens: Annotated[int, typer.Option(help="At most this many tokens.")] = 4_000,
     layer: Layer = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON", help='What it is made of, such as {"sections": ["profile"], "shares": {"recent": 0.3}}.'
+        ),
+    ] = None,
     at: At = None,
     quality: Quality = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what is in it, what was left out, and why.")] = False,
@@ -149,9 +167,13 @@ def context(
     Example: recollect context "Which theme should I use?" --max-tokens 2000 --explain
     """
 
+    chosen = object_of(policy, "policy")
+
     def build(who: User) -> Awaitable[Context]:
         asked: User | Session = who if session is None else who.session(session, agent=agent)
-        return asked.get_context(query, max_tokens=max_tokens, layers=layer or None, at=at, quality=quality)
+        return asked.get_context(
+            query, max_tokens=max_tokens, layers=layer or None, policy=chosen, at=at, quality=quality
+        )
 
     if agent and session is None:
         raise ValidationError("belongs to a session; give --session too", field="agent")

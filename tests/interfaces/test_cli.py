@@ -394,6 +394,15 @@ def test_a_context_stays_within_its_budget_and_says_what_is_in_it(recollect, lin
     assert recollect("context", "x", "--max-tokens", "0").code == 2
 
 
+def test_a_context_is_made_of_what_a_policy_says(recollect, lines):
+    _remember(recollect, lines, TEA, PORTO)
+    ask = ("context", "Where is the office?", "--session", "monday", "--json", "--policy")
+    assert [part["name"] for part in recollect(*ask, '{"sections": ["recent"]}').json["sections"]] == ["recent"]
+    for wrong in ('{"sections": ["dreams"]}', "[]", "short", '{"budget": 5}'):
+        ran = recollect(*ask, wrong)
+        assert ran.code == 2 and "policy" in ran.err and "dreams" not in ran.err
+
+
 def test_a_piped_context_does_not_wrap_the_lines_of_a_memory(recollect, lines):
     long = "The office is in Porto, " + "by the river, " * 30 + "and the lift is broken."
     _remember(recollect, lines, {"content": long})
