@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from recollect.context import Context
+    from recollect.context_policy import ContextPolicy
     from recollect.conversation import Message
     from recollect.errors import RecollectError
     from recollect.memory import Memory
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Context": "context",
+    "ContextPolicy": "context_policy",
     "Embedder": "providers",
     "Hit": "records",
     "Memory": "memory",
@@ -48,6 +50,7 @@ _HOMES = {
 
 __all__ = [
     "Context",
+    "ContextPolicy",
     "Embedder",
     "Hit",
     "Memory",

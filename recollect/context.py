@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
+from recollect.context_policy import ContextPolicy
 from recollect.conversation import Conversation, spoken
 from recollect.errors import Unavailable
 from recollect.index import PartitionIndex
-from recollect.layers import LASTING, LAYERS, SECTIONS
+from recollect.layers import LASTING, SECTIONS
 from recollect.policies import fitting, scoring
 from recollect.policies.fencing import fenced, shown
 from recollect.policies.fitting import Item, LeftOut, Section
@@ -226,28 +227,17 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a context may be made of. What is not named is not limited."""
+class _Room:
+    """What the sections share: their tokens together, the most that each may take, and the most recent messages."""
 
-    layers: tuple[str, ...] = ()
-    sections: tuple[str, ...] = ()
-    window: int | None = None
-    """The maximum number of newest messages."""
+    tokens: int
+    most: Mapping[str, int]
+    window: int | None
 
-    def has(self, section: str) -> bool:
-        """Whether this section may be in it."""
-        return not self.sections or section in self.sections
-
-    @property
-    def is_told(self) -> bool:
-        """Whether the conversation itself may be in it."""
-        return not self.layers or "conversation" in self.layers
-
-    @property
-    def is_found(self) -> bool:
-        """Whether anything that has to be searched for may be in it."""
-        has_layers = not self.layers or bool(_searched(self.layers))
-        return has_layers and any(self.has(section) for section in FOUND_SECTIONS)
+    def bounds(self, section: Section) -> Section:
+        """The section with the part that is reserved for it, and the most that it may take."""
+        floor = max(section.floor, int(FLOORS.get(section.name, 0.0) * self.tokens))
+        return replace(section, floor=floor, most=self.most.get(section.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,32 +282,32 @@ class ContextBuilder:
         conversation: Conversation | None,
         question: Question,
         max_tokens: int,
-        wanted: Wanted,
+        policy: ContextPolicy,
         reranker: Reranker | None = None,
     ) -> Context:
         """The context for a question, never above `max_tokens`."""
-        layers = wanted.layers
         # Everything is as of one moment, and the store is queried for it once.
         indexes = await self._recall.read(scope, question)
         hits: Sequence[Hit] = ()
-        if wanted.is_found:
+        if policy.searched and any(map(policy.has_section, FOUND_SECTIONS)):
+            layers = policy.searched if policy.layers else ()
             hits = await self._recall.search(
-                scope, question, layers=_searched(layers), limit=FOUND_MAX, reranker=reranker, indexes=indexes
+                scope, question, layers=layers, limit=FOUND_MAX, reranker=reranker, indexes=indexes
             )
             if reranker is not None:  # it takes a while: what was forgotten meanwhile must not be shown
                 indexes = await self._recall.read(scope, question)
         index, shared = indexes[0], indexes[-1]
         summary: Record | None = None
         recent: list[Record] = []
-        if conversation is not None and wanted.is_told:
+        if conversation is not None and policy.has_layer("conversation"):
             summary, recent = await conversation.recent(max_tokens, index)
-            recent = recent if wanted.has("recent") else []
-        knows_profile = wanted.has("profile") and (not layers or "fact" in layers)
+            recent = recent if policy.has_section("recent") else []
+        knows_profile = policy.has_section("profile") and policy.has_layer("fact")
         asking = Asking(scope, question.text, self._clock(), summary, recent, knows_profile)
-        gathered = gather(index, shared, asking, hits).only(layers, wanted.sections)
+        gathered = gather(index, shared, asking, hits).only(policy)
         asked = _asked(question.text, recent)
         found = _Found.of(question, hits, index, gathered.also)
-        return self._pack(found, gathered.records, recent, max_tokens, asked, wanted.window)
+        return self._pack(found, gathered.records, recent, max_tokens, asked, policy)
 
     def _pack(
         self,
@@ -326,23 +316,23 @@ class ContextBuilder:
         recent: Sequence[Record],
         max_tokens: int,
         asked: list[dict[str, Any]],
-        window: int | None,
+        policy: ContextPolicy,
     ) -> Context:
         question_tokens = sum(message_tokens(self._count, "user", m["content"]) for m in asked)
         small = max_tokens < SMALL
-        room = max_tokens - self._frames(records, small)
-        most = int((SMALL_SHARE if small else LASTING_SHARE if recent else LASTING_ALONE) * room)
+        room = _Room(max_tokens - self._frames(records, small), policy.most(max_tokens), policy.window)
+        most = int((SMALL_SHARE if small else LASTING_SHARE if recent else LASTING_ALONE) * room.tokens)
         if small:
-            most = min(most, room - question_tokens - self._best(records["knowledge"]))
+            most = min(most, room.tokens - question_tokens - self._best(records["knowledge"]))
         lasting = self._fit_lasting(records, room, most)
-        recent, out = self._window(recent, room, lasting.tokens, window)
+        recent, out = self._window(recent, room, lasting.tokens)
         out += lasting.left_out
         if asked and question_tokens > max_tokens // 2:
             out.append(
                 LeftOut("question", "", question_tokens, "the question alone takes more than half of the budget")
             )
             asked, question_tokens = [], 0
-        left = room - lasting.tokens - question_tokens
+        left = room.tokens - lasting.tokens - question_tokens
         records, behind = _without_the_far(found, records)
         out += behind
         # A turn that is among the recent messages need not be remembered too; one that does not fit there must be.
@@ -378,7 +368,7 @@ class ContextBuilder:
         ]
         return (any(fences) if small else sum(fences)) * message_tokens(self._count, "system", fenced([]))
 
-    def _fit_lasting(self, records: dict[str, list[Record]], room: int, most: int) -> fitting.Packed:
+    def _fit_lasting(self, records: dict[str, list[Record]], room: _Room, most: int) -> fitting.Packed:
         """Pack what seldom changes, by nothing but itself and the budget, so that it is the same turn after turn."""
         shares = sum(SHARES[name] for name in LASTING)
         month = common_month([record.content for record in records["profile"]])
@@ -386,16 +376,15 @@ class ContextBuilder:
             Section(name, tuple(self._item(name, record, month) for record in records[name]), SHARES[name] / shares)
             for name in LASTING
         ]
-        packing = [_floored(each, room) for each in sections]
+        packing = [room.bounds(each) for each in sections]
         return fitting.pack(packing, max(most, 0), lambda name: self._heading_tokens(name, month), PRIORITY)
 
-    def _window(
-        self, recent: Sequence[Record], room: int, lasting: int, most: int | None
-    ) -> tuple[Sequence[Record], list[LeftOut]]:
+    def _window(self, recent: Sequence[Record], room: _Room, lasting: int) -> tuple[Sequence[Record], list[LeftOut]]:
         """The newest messages that fit beside what lasts, cut by halves so that a prompt begins like the one before."""
         pieces = fitting.units(recent)
         sizes = [said_tokens(self._count, unit) for unit in pieces]
-        share = max(int(RECENT_LEAST * room), int((1 - FOUND_SHARE) * room) - lasting)
+        share = max(int(RECENT_LEAST * room.tokens), int((1 - FOUND_SHARE) * room.tokens) - lasting)
+        share, most = min(share, room.most.get("recent", share)), room.window
         start, kept = fitting.by_halves(sizes, share), f"{share} tokens of the conversation"
         if most is not None and (counted := fitting.by_halves([len(unit) for unit in pieces], most)) > start:
             start, kept = counted, f"{most} messages"
@@ -404,20 +393,22 @@ class ContextBuilder:
         return [message for unit in pieces[start:] for message in unit], out
 
     def _fit(
-        self, found: _Found, records: dict[str, list[Record]], recent: Sequence[Record], left: int, room: int
+        self, found: _Found, records: dict[str, list[Record]], recent: Sequence[Record], left: int, room: _Room
     ) -> fitting.Packed:
         """Pack what changes from turn to turn into the room that is left; shares are those of the whole room."""
-        scale = room / max(left, 1)
+        scale = room.tokens / max(left, 1)
         sections = [
             Section(name, tuple(self._item(name, record) for record in held), SHARES[name] * scale)
             for name, held in records.items()
             if name not in (*LASTING, "recent", "knowledge")
         ]
-        sections.append(self._recent_section(recent, room, scale))
-        taken = sum(item.tokens for section in sections for item in section.items)
-        share = max(int(SHARES["knowledge"] * room), left - taken)
-        sections.append(self._knowledge_section(found, records["knowledge"], share, scale))
-        return fitting.pack([_floored(each, room) for each in sections], max(left, 0), self._heading_tokens, PRIORITY)
+        sections.append(self._recent_section(recent, room.tokens, scale))
+        sections = [room.bounds(each) for each in sections]
+        taken = sum(section.size for section in sections)
+        share = max(int(SHARES["knowledge"] * room.tokens), left - taken)
+        share = min(share, room.most.get("knowledge", share))
+        sections.append(room.bounds(self._knowledge_section(found, records["knowledge"], share, scale)))
+        return fitting.pack(sections, max(left, 0), self._heading_tokens, PRIORITY)
 
     def _item(self, section: str, record: Record, month: str = "") -> Item:
         text = line_of(section, record)
@@ -526,15 +517,6 @@ def _said_in(packed: fitting.Packed, recent: Sequence[Record]) -> set[str]:
     """The ids of the recent messages that fitted in."""
     first = {item.id for item in packed.kept["recent"]}
     return {message.id for unit in fitting.units(recent) if unit[0].id in first for message in unit}
-
-
-def _floored(section: Section, room: int) -> Section:
-    """The section with the part of this room that is reserved for it."""
-    return replace(section, floor=max(section.floor, int(FLOORS.get(section.name, 0.0) * room)))
-
-
-def _searched(layers: Sequence[str]) -> tuple[str, ...]:
-    return tuple(layer for layer in layers if LAYERS[layer].searched)
 
 
 def _asked(text: str, recent: Sequence[Record]) -> list[dict[str, Any]]:

@@ -226,7 +226,9 @@ class Conversation:
         if same and len(known) == len(records):
             return [known[record.id] for record in records]
         if conflict.field == "key":
-            raise Conflict("this idempotency key was used for other messages, or they are gone", field="key")
+            raise Conflict(
+                "this idempotency key was used for other messages, or they are gone", field="idempotency_key"
+            )
         if not known or not same:
             raise Conflict("a message with this id already exists, with different content", field="id")
         # Sent again with more appended: only what is new is stored.

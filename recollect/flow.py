@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from recollect import validate
 from recollect.allowance import Allowance
 from recollect.consolidation import Consolidation
-from recollect.context import Context, ContextBuilder, Wanted
+from recollect.context import Context, ContextBuilder
+from recollect.context_policy import ContextPolicy
 from recollect.conversation import Conversation
 from recollect.enrich.by_rules import Rules
 from recollect.enrichment import Enrichment
@@ -113,29 +114,22 @@ class Flow:
         if self.settings.worker:
             self._tasks.append(asyncio.create_task(self.worker.run()))
 
-    @staticmethod
-    def wanted(layers: Sequence[str] | None, sections: Sequence[str] | None, window: int | None) -> Wanted:
-        """What a context may be made of, from the caller's arguments."""
-        most = None if window is None else validate.limit(window, "window")
-        return Wanted(validate.layers(layers), validate.sections(sections), most)
-
     async def context(
         self,
         scope: Scope,
         conversation: Conversation | None,
         query: str,
         max_tokens: int,
-        wanted: Wanted,
+        policy: ContextPolicy,
         at: Any,
-        quality: str | None,
         model: str | None = None,
     ) -> Context:
         text = validate.query(query)
         budget = validate.tokens_max(max_tokens)
         builder = self.contexts if model is None else self._contexts_for(validate.identifier(model, "model"))
-        reranker = await self.reranker(quality)
+        reranker = await self.reranker(policy.quality)
         question = await self.question(scope, text, validate.moment(at, "at"))
-        context = await builder.build(scope, conversation, replace(question, text=text), budget, wanted, reranker)
+        context = await builder.build(scope, conversation, replace(question, text=text), budget, policy, reranker)
         # What is at the end only because there was room for it does not count as used.
         found = {hit.id for hit in context.hits[:USED_HITS]}
         own = self.indexes.as_left(scope.partition)

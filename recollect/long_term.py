@@ -157,7 +157,9 @@ class LongTerm:
             asked.extend(further)
         found = [_told_by(known, record, key) for record in records]
         if None in found:
-            raise Conflict("this idempotency key was used for other memories, or they are gone", field="key")
+            raise Conflict(
+                "this idempotency key was used for other memories, or they are gone", field="idempotency_key"
+            )
         return [record for record in found if record is not None]
 
     async def get(self, id: str) -> Record:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from recollect.context_policy import ContextPolicy
 from recollect.customizations import in_order
 from recollect.entities import named_in
 from recollect.episodes import covered
@@ -43,15 +44,14 @@ class Gathered:
     records: dict[str, list[Record]]
     also: Mapping[str, Sequence[Record]] = field(default_factory=dict)
 
-    def only(self, layers: Sequence[str], sections: Sequence[str]) -> Gathered:
-        """Only what is in these layers and sections; the running summary stays whatever the layers."""
-        wanted = (*(layers or LAYERS), "summary")
-        chosen = sections or SECTIONS
+    def only(self, policy: ContextPolicy) -> Gathered:
+        """Only what a policy lets in; the running summary stays whatever its layers."""
         kept = {
-            name: [record for record in found if record.layer in wanted] if name in chosen else []
+            name: [record for record in found if record.layer == "summary" or policy.has_layer(record.layer)]
             for name, found in self.records.items()
+            if policy.has_section(name)
         }
-        return Gathered(kept, self.also)
+        return Gathered({name: [] for name in self.records} | kept, self.also)
 
 
 @dataclass(frozen=True, slots=True)

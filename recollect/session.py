@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import conversation, validate
 from recollect.arguments import call, cursor, key
+from recollect.context_policy import ContextPolicy
 from recollect.conversation import Conversation, Message, SessionInfo
 from recollect.customizations import Customization, Customizations
 from recollect.episodes import Episode
@@ -154,6 +155,7 @@ class Session(Handle):
         layers: Sequence[str] | None = None,
         sections: Sequence[str] | None = None,
         window: int | None = None,
+        policy: ContextPolicy | Mapping[str, Any] | None = None,
         at: Any = None,
         quality: str | None = None,
         model: str | None = None,
@@ -161,10 +163,11 @@ class Session(Handle):
         """The best context for a question that fits the budget; its `messages` go to any chat model.
 
         `layers` and `sections` say what it is made of, `window` how many of the newest messages it holds at most.
+        `policy` says all of this at once; what is given beside it takes precedence.
         With `model`, tokens are counted as that model does, if its vocabulary is known.
         """
-        wanted = self._flow.wanted(layers, sections, window)
-        return await self._flow.context(self._scope, self._conversation, query, max_tokens, wanted, at, quality, model)
+        chosen = ContextPolicy.of(policy, layers=layers, sections=sections, window=window, quality=quality)
+        return await self._flow.context(self._scope, self._conversation, query, max_tokens, chosen, at, model)
 
     async def search_memory(
         self,

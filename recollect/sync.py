@@ -50,6 +50,7 @@ from recollect.working import PUSH_KEEP, Model, State
 
 if TYPE_CHECKING:
     from recollect.context import Context
+    from recollect.context_policy import ContextPolicy
     from recollect.indexing import Reindexed
     from recollect.privacy import Receipt
     from recollect.providers import Embedder
@@ -551,6 +552,7 @@ class User(Opened):
         max_tokens: int = 4000,
         layers: Sequence[str] | None = None,
         sections: Sequence[str] | None = None,
+        policy: ContextPolicy | Mapping[str, Any] | None = None,
         at: Any = None,
         quality: str | None = None,
         model: str | None = None,
@@ -559,7 +561,14 @@ class User(Opened):
         return self._running.run(
             "User.get_context",
             self._inner.get_context(
-                query, max_tokens=max_tokens, layers=layers, sections=sections, at=at, quality=quality, model=model
+                query,
+                max_tokens=max_tokens,
+                layers=layers,
+                sections=sections,
+                policy=policy,
+                at=at,
+                quality=quality,
+                model=model,
             ),
         )
 
@@ -837,6 +846,7 @@ class Session(Opened):
         layers: Sequence[str] | None = None,
         sections: Sequence[str] | None = None,
         window: int | None = None,
+        policy: ContextPolicy | Mapping[str, Any] | None = None,
         at: Any = None,
         quality: str | None = None,
         model: str | None = None,
@@ -844,6 +854,7 @@ class Session(Opened):
         """The best context for a question that fits the budget; its `messages` go to any chat model.
 
         `layers` and `sections` say what it is made of, `window` how many of the newest messages it holds at most.
+        `policy` says all of this at once; what is given beside it takes precedence.
         With `model`, tokens are counted as that model does, if its vocabulary is known.
         """
         return self._running.run(
@@ -854,6 +865,7 @@ class Session(Opened):
                 layers=layers,
                 sections=sections,
                 window=window,
+                policy=policy,
                 at=at,
                 quality=quality,
                 model=model,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import long_term, validate
 from recollect.arguments import call, cursor, key, listed, reprocess_options, searched_layers
+from recollect.context_policy import ContextPolicy
 from recollect.conversation import SessionInfo
 from recollect.customizations import Customization, Customizations
 from recollect.episodes import Episodes
@@ -290,13 +291,14 @@ class User(Handle):
         max_tokens: int = 4_000,
         layers: Sequence[str] | None = None,
         sections: Sequence[str] | None = None,
+        policy: ContextPolicy | Mapping[str, Any] | None = None,
         at: Any = None,
         quality: str | None = None,
         model: str | None = None,
     ) -> Context:
         """The best context for a question, outside any session."""
-        wanted = self._flow.wanted(layers, sections, None)
-        return await self._flow.context(self._scope, None, query, max_tokens, wanted, at, quality, model)
+        chosen = ContextPolicy.of(policy, layers=layers, sections=sections, quality=quality)
+        return await self._flow.context(self._scope, None, query, max_tokens, chosen, at, model)
 
     @property
     def working(self) -> Working:

@@ -180,6 +180,13 @@ def sections(value: object, field: str = "sections") -> tuple[str, ...]:
     return tuple(dict.fromkeys(choice(each, SECTIONS, field) for each in value))
 
 
+def shares(value: object, field: str = "shares") -> dict[str, float]:
+    """The most that sections of a context may take of its budget, 0 to 1 each, by their names."""
+    if not isinstance(value, Mapping):
+        raise ValidationError('must be an object of sections and their shares, such as {"recent": 0.3}', field=field)
+    return {choice(name, SECTIONS, field): unit_interval(share, field) for name, share in value.items()}
+
+
 def string(value: object, field: str) -> str:
     """Any string."""
     if isinstance(value, str):

@@ -43,6 +43,7 @@ INTERNAL = frozenset(("apply", "foreseen", "make", "run"))
 SHAPES = (
     ("conversation", "Message"), ("conversation", "SessionInfo"), ("records", "Record"), ("records", "Scope"),
     ("records", "Source"), ("records", "Hit"), ("records", "Leg"), ("context", "Context"),
+    ("context_policy", "ContextPolicy"),
     ("context", "ContextSection"), ("context", "ContextSource"), ("context", "Report"), ("context", "Kept"),
     ("policies.fitting", "LeftOut"), ("working", "State"), ("profile", "Fact"), ("profile", "Profile"),
     ("learnings", "Learning"), ("customizations", "Customization"), ("episodes", "Episode"),

@@ -83,6 +83,7 @@ from recollect.working import PUSH_KEEP, Model, State
 
 if TYPE_CHECKING:
     from recollect.context import Context
+    from recollect.context_policy import ContextPolicy
     from recollect.indexing import Reindexed
     from recollect.privacy import Receipt
     from recollect.providers import Embedder

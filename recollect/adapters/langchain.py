@@ -9,7 +9,7 @@ Handles may come from `recollect.Memory` or from `recollect.sync.Memory`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain.agents.middleware.types import (
@@ -49,6 +49,7 @@ from recollect.adapters.verbatim import (
     shell_of,
 )
 from recollect.context import Context
+from recollect.context_policy import ContextPolicy
 from recollect.conversation import Message
 from recollect.errors import ValidationError
 from recollect.policies.shells import HOLE
@@ -219,10 +220,17 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     state_schema = MemoryState
 
-    def __init__(self, session: SessionHandle | SessionOf, *, max_tokens: int = 4_000) -> None:
+    def __init__(
+        self,
+        session: SessionHandle | SessionOf,
+        *,
+        max_tokens: int = 4_000,
+        policy: ContextPolicy | Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__()
         self._session = session
         self._max_tokens = max_tokens
+        self._policy = ContextPolicy.of(policy)
         self._bridge = Bridge()
 
     def before_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -260,7 +268,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return self._session(runtime) if callable(self._session) else self._session
 
     async def _context(self, session: Session, question: str) -> Context:
-        return await session.get_context(question, max_tokens=self._max_tokens)
+        return await session.get_context(question, max_tokens=self._max_tokens, policy=self._policy)
 
 
 def _is_summary(message: BaseMessage) -> bool:

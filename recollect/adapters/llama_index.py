@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.verbatim import Call, add_what_fits, as_query, may_be_id
+from recollect.context_policy import ContextPolicy
 from recollect.errors import ValidationError
 from recollect.user import User
 
@@ -46,6 +47,7 @@ class MemoryBlock(BaseMemoryBlock[str]):
         default=None, description="The session that messages are stored in; by default that of the memory."
     )
     max_tokens: int = Field(default=2_000, description="How many tokens the block may take.")
+    policy: ContextPolicy = Field(default_factory=ContextPolicy, description="What the block is made of.")
     _bridge: Bridge = PrivateAttr(default_factory=Bridge)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
@@ -72,7 +74,7 @@ class MemoryBlock(BaseMemoryBlock[str]):
         return "\n".join([*lines, CLOSING]) if said else None
 
     async def _context(self, user: User, question: str) -> str:
-        return (await user.get_context(question, max_tokens=self.max_tokens)).system
+        return (await user.get_context(question, max_tokens=self.max_tokens, policy=self.policy)).system
 
     def _session_of(self, message: ChatMessage) -> str:
         session = self.session_id or message.additional_kwargs.get("session_id")

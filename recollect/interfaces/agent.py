@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from recollect.context_policy import ContextPolicy
 from recollect.interfaces.phrases import asks_of_before, held, holds, keys_asked
 from recollect.interfaces.small_talk import (
     ITSELF,
@@ -24,7 +25,6 @@ from recollect.interfaces.small_talk import (
     asks_for_a_deed,
     is_courtesy,
 )
-from recollect.layers import LAYERS
 from recollect.policies.dates import span_of
 from recollect.policies.fencing import shown
 from recollect.policies.keys import key_of
@@ -126,55 +126,18 @@ class Answer:
         return (*(hit.id for hit in self.hits), *_sources(self.facts))
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How much of the memory an assistant is given. Whatever is not named is not limited."""
-
-    max_tokens: int = 4_000
-    layers: tuple[str, ...] = ()
-    sections: tuple[str, ...] = ()
-    window: int = 0
-    """How many of the newest messages at most; 0: as many as fit."""
-    quality: str = ""
-
-    def arguments(self) -> dict[str, Any]:
-        """The same as arguments for `get_context`."""
-        return {
-            "max_tokens": self.max_tokens,
-            "layers": self.layers or None,
-            "sections": self.sections or None,
-            "window": self.window or None,
-            "quality": self.quality or None,
-        }
-
-    def has_layer(self, name: str) -> bool:
-        """Whether it may know what is in this layer."""
-        return not self.layers or name in self.layers
-
-    def has_section(self, *names: str) -> bool:
-        """Whether it is given any of these sections."""
-        return not self.sections or not set(names).isdisjoint(self.sections)
-
-    @property
-    def searched(self) -> tuple[str, ...]:
-        """The layers it may search."""
-        return tuple(layer for layer in LAYERS if LAYERS[layer].searched and self.has_layer(layer))
-
-    @property
-    def quotes(self) -> bool:
-        """Whether it may know who said what in which words."""
-        return self.has_layer("conversation") and self.has_section("knowledge", "recent")
-
-
-FREE = Policy()
+FREE = ContextPolicy()
+BUDGET = 4_000
+"""The tokens of its context, unless it is told otherwise."""
 
 
 class MemoryAgent:
     """Answers from memory. It only reads: storing the turn is up to the caller."""
 
-    def __init__(self, policy: Policy = FREE) -> None:
+    def __init__(self, policy: ContextPolicy = FREE, *, max_tokens: int = BUDGET) -> None:
         """Whatever is outside the policy is neither told nor quoted."""
         self._policy = policy
+        self._max_tokens = max_tokens
 
     async def reply(self, chat: Session, text: str, *, at: datetime | None = None) -> str:
         """The answer to what a user just said in a session."""
@@ -185,11 +148,11 @@ class MemoryAgent:
         now = at or datetime.now().astimezone()
         questions = [sentence for sentence in _sentences(text) if is_question(sentence)]
         whole = " ".join(questions) or text
-        context = await chat.get_context(whole, at=at, **self._policy.arguments())
+        context = await chat.get_context(whole, max_tokens=self._max_tokens, policy=self._policy, at=at)
         asked = whole[:ASKED_CHARACTERS]
         if _OF_ME.match(asked.strip()):
             return await _introduced(chat, asked, context, now, self._policy)
-        if (of_talks := _OF_TALKS.match(asked.strip())) and self._policy.quotes:
+        if (of_talks := _OF_TALKS.match(asked.strip())) and may_quote(self._policy):
             return Answer(await _talks(chat, of_talks["when"], now), (), context)
         if not questions:
             return Answer(acknowledged(text), (), context)
@@ -197,7 +160,7 @@ class MemoryAgent:
             return Answer(ITSELF, (), context)
         answer, sure = await self._answered(chat, asked, context, now, at)
         if not sure and await _is_learned_by_now(chat, now):
-            context = await chat.get_context(whole, at=at, **self._policy.arguments())
+            context = await chat.get_context(whole, max_tokens=self._max_tokens, policy=self._policy, at=at)
             answer, _ = await self._answered(chat, asked, context, now, at)
         return answer
 
@@ -217,7 +180,7 @@ class MemoryAgent:
     async def _in_their_words(self, chat: Session, hits: Sequence[Hit]) -> list[Hit]:
         """Replace noted facts with the messages they came from, which say more; each message once."""
         sources = {hit.id: source for hit in hits if (source := _source_of(hit.record))}
-        if not sources or not self._policy.quotes:
+        if not sources or not may_quote(self._policy):
             return list(hits)
         known = {record.id: record for record in await chat.user.get_memories([*sources.values()])}
         told = [hit.of(known.get(sources.get(hit.id, ""), hit.record)) for hit in hits]
@@ -226,7 +189,7 @@ class MemoryAgent:
     async def _found(self, chat: Session, context: Context, at: datetime | None) -> Sequence[Hit]:
         """What may be quoted; with a limited context, only what is in it."""
         policy = self._policy
-        if policy == FREE:
+        if policy == FREE and self._max_tokens == BUDGET:
             return context.hits
         hits: Sequence[Hit] = context.hits
         if not hits and policy.searched:  # nothing was searched, but recent messages may hold the answer
@@ -253,10 +216,15 @@ async def _is_being_learned(chat: Session, now: datetime) -> bool:
     return any(message.created_at > since and message.version == message.born[0] for message in said)
 
 
+def may_quote(policy: ContextPolicy) -> bool:
+    """Whether an assistant with this policy may know who said what in which words."""
+    return policy.has_layer("conversation") and any(map(policy.has_section, ("knowledge", "recent")))
+
+
 # ── From the profile ─────────────────────────────────────────────────────────────────────────────
 
 
-async def _known_of(chat: Session, policy: Policy) -> list[Fact]:
+async def _known_of(chat: Session, policy: ContextPolicy) -> list[Fact]:
     """What is true of the user now: facts, then preferences, values of one key side by side."""
     if not policy.has_section("profile"):
         return []
@@ -264,7 +232,9 @@ async def _known_of(chat: Session, policy: Policy) -> list[Fact]:
     return [*facts, *(await chat.user.preferences.list() if policy.has_layer("preference") else ())]
 
 
-async def _from_profile(chat: Session, question: str, now: datetime, policy: Policy) -> tuple[tuple[Fact, ...], str]:
+async def _from_profile(
+    chat: Session, question: str, now: datetime, policy: ContextPolicy
+) -> tuple[tuple[Fact, ...], str]:
     """What the profile holds on the one thing users ask about themselves, and how to say it."""
     if named := _WHO_IS.match(question.strip()):
         people = tuple(fact for fact in await _known_of(chat, policy) if _is_named(fact, named["name"]))
@@ -285,11 +255,13 @@ async def _from_profile(chat: Session, question: str, now: datetime, policy: Pol
     return current, await _told_now(chat, shown_as, now, policy) if current else ""
 
 
-async def _price_paid(chat: Session, question: str, now: datetime, policy: Policy) -> tuple[tuple[Fact, ...], str]:
+async def _price_paid(
+    chat: Session, question: str, now: datetime, policy: ContextPolicy
+) -> tuple[tuple[Fact, ...], str]:
     """What was paid for something the user has: their words that named the thing, if they also name an amount."""
     asked = _PRICE.search(question)
     key = key_of(asked["thing"]).name if asked else ""
-    if key not in BOUGHT or not policy.quotes:
+    if key not in BOUGHT or not may_quote(policy):
         return (), ""
     known = [fact for fact in await _known_of(chat, policy) if fact.key == key]
     records = await chat.user.get_memories(list(_sources(known))) if known else []
@@ -352,9 +324,9 @@ def _lasted(fact: Fact, now: datetime) -> str:
     return "" if fact.valid_from is None else f", since {_date(fact.valid_from, now)}"
 
 
-async def _told_now(chat: Session, facts: Sequence[Fact], now: datetime, policy: Policy) -> str:
+async def _told_now(chat: Session, facts: Sequence[Fact], now: datetime, policy: ContextPolicy) -> str:
     """What is true, since when if that was said, and the words it was learned from."""
-    sources = _sources(facts)[:QUOTES_MAX] if policy.quotes else ()
+    sources = _sources(facts)[:QUOTES_MAX] if may_quote(policy) else ()
     records = await chat.user.get_memories(list(sources)) if sources else []
     quotes = [_capital(_quoted(facts[0].value, record, now)) for record in records]
     told = [_sentence(same) + _since(same, records, now) for same in _by_key(facts)]
@@ -390,7 +362,7 @@ def _sources(facts: Sequence[Fact]) -> tuple[str, ...]:
 # ── Everything about somebody ────────────────────────────────────────────────────────────────────
 
 
-async def _introduced(chat: Session, question: str, context: Context, now: datetime, policy: Policy) -> Answer:
+async def _introduced(chat: Session, question: str, context: Context, now: datetime, policy: ContextPolicy) -> Answer:
     """What is known about the user: the profile as it is now, then what else they said that matters."""
     known = await _known_of(chat, policy)
     told = [f"{_sentence(facts)}." for facts in _by_key(known)][:KNOWN_MAX]
@@ -412,7 +384,9 @@ async def _taught(chat: Session, known: Sequence[Fact]) -> set[str]:
     return taught
 
 
-async def _most_important(chat: Session, question: str, now: datetime, but: set[str], policy: Policy) -> list[Hit]:
+async def _most_important(
+    chat: Session, question: str, now: datetime, but: set[str], policy: ContextPolicy
+) -> list[Hit]:
     """What the user said that matters most, whatever it is about; the same words only once."""
     if not policy.searched or not policy.has_section("knowledge"):
         return []

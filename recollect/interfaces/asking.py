@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from recollect.conversation import SessionInfo
+from recollect.conversation import Message, SessionInfo
 from recollect.episodes import Episode
 from recollect.errors import NotFound, ValidationError
 from recollect.interfaces import chat as talking
 from recollect.interfaces.agent import NEAR
 from recollect.interfaces.graphing import show_noted
 from recollect.interfaces.moving import show_receipt
-from recollect.interfaces.options import DryRun, Json, Layer, Org, Url, Where, Who, filter_of, for_user, of_user
+from recollect.interfaces.options import (
+    DryRun,
+    Json,
+    Layer,
+    Org,
+    Url,
+    Where,
+    Who,
+    filter_of,
+    for_user,
+    object_of,
+    of_user,
+)
 from recollect.interfaces.output import (
     NOT_FOUND,
     complain,
@@ -34,6 +47,7 @@ from recollect.privacy import Receipt
 from recollect.records import FITS, Hit
 from recollect.session import Session
 from recollect.user import User
+from recollect.validate import LIMITS
 
 if TYPE_CHECKING:
     from recollect.context import Context
@@ -136,6 +150,12 @@ def context(
     agent: Annotated[str, typer.Option(help="Include this assistant's instructions and working state.")] = "",
     max_tokens: Annotated[int, typer.Option(help="At most this many tokens.")] = 4_000,
     layer: Layer = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON", help='What it is made of, such as {"sections": ["profile"], "shares": {"recent": 0.3}}.'
+        ),
+    ] = None,
     at: At = None,
     quality: Quality = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what is in it, what was left out, and why.")] = False,
@@ -149,9 +169,13 @@ def context(
     Example: recollect context "Which theme should I use?" --max-tokens 2000 --explain
     """
 
+    chosen = object_of(policy, "policy")
+
     def build(who: User) -> Awaitable[Context]:
         asked: User | Session = who if session is None else who.session(session, agent=agent)
-        return asked.get_context(query, max_tokens=max_tokens, layers=layer or None, at=at, quality=quality)
+        return asked.get_context(
+            query, max_tokens=max_tokens, layers=layer or None, policy=chosen, at=at, quality=quality
+        )
 
     if agent and session is None:
         raise ValidationError("belongs to a session; give --session too", field="agent")
@@ -173,7 +197,9 @@ def context(
 
 
 def sessions(
-    show: Annotated[str | None, typer.Option(metavar="ID", help="Show a session.")] = None,
+    show: Annotated[
+        str | None, typer.Option(metavar="ID", help="Show the messages of a session, with their ids.")
+    ] = None,
     rename: Annotated[tuple[str, str] | None, typer.Option(metavar="ID TITLE", help="Give a session a title.")] = None,
     close: Annotated[str | None, typer.Option(metavar="ID", help="Close a session: it becomes an episode now.")] = None,
     compress: Annotated[
@@ -183,7 +209,7 @@ def sessions(
         tuple[str, str, str] | None,
         typer.Option(
             metavar="ID MESSAGE NEW",
-            help="Start session NEW from this one, up to MESSAGE; `list --layer conversation` shows message ids.",
+            help="Start session NEW from this one, up to MESSAGE; --show has the ids of messages.",
         ),
     ] = None,
     delete: Annotated[str | None, typer.Option(metavar="ID", help="Forget a session.")] = None,
@@ -205,7 +231,7 @@ def sessions(
     if dry_run and delete is None:
         raise ValidationError("works only with --delete", field="dry-run")
     if show is not None:
-        _show_session(for_user(url, org, user, lambda who: who.session(show).export()), as_json)
+        _show_session(url, org, user, show, as_json)
     elif rename is not None:
         for_user(url, org, user, lambda who: _rename(who, *rename))
         emit({"renamed": rename[0]}) if as_json else say("Renamed.")
@@ -249,15 +275,36 @@ def _delete_session(url: str | None, org: str, user: str, id: str, dry_run: bool
         show_receipt(for_user(url, org, user, lambda who: who.session(id).delete()), as_json)
 
 
-def _show_session(session: dict[str, Any], as_json: bool) -> None:
-    if not session["messages"]:
-        raise NotFound(field="session")
+def _show_session(url: str | None, org: str, user: str, id: str, as_json: bool) -> None:
     if as_json:
+        session = for_user(url, org, user, lambda who: who.session(id).export())
+        if not session["messages"]:
+            raise NotFound(field="session")
         emit(session)
         return
-    for message in session["messages"]:
-        say(f"{one_line(str(message.get('name') or message['role']), 60)}:", style="bold")
-        say(visible(str(message["content"])) + "\n")
+    for message in for_user(url, org, user, lambda who: _messages(who, id)):
+        who = one_line(message.name or message.role, 60)
+        when = day_and_time(message.created_at) if message.created_at else "at no known time"
+        say(f"{who}, {when}, id {visible(message.id)}:", style="bold")
+        say(visible(_said(message)) + "\n")
+
+
+async def _messages(user: User, id: str) -> list[Message]:
+    """All messages of a session that has some."""
+    session = await _there(user, id)
+    found, after = await session.messages(limit=LIMITS.limit_max)
+    while after is not None:
+        page, after = await session.messages(limit=LIMITS.limit_max, after=after)
+        found += page
+    return found
+
+
+def _said(message: Message) -> str:
+    """What a message says and calls, for people: parts that are not text, and calls, as JSON."""
+    parts = message.content if isinstance(message.content, list) else [message.content] if message.content else []
+    texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else part for part in parts]
+    told = [text if isinstance(text, str) else json.dumps(text, ensure_ascii=False) for text in texts]
+    return "\n".join([*told, *(json.dumps(call, ensure_ascii=False) for call in message.tool_calls or ())])
 
 
 async def _rename(user: User, id: str, title: str) -> None:

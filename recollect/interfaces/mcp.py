@@ -21,12 +21,13 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from recollect import __version__
+from recollect import __version__, validate
 from recollect.errors import RecollectError, Unavailable
 from recollect.errors import ValidationError as NotAllowed
 from recollect.interfaces import tools
+from recollect.interfaces.more_tools import offered
 from recollect.interfaces.tool_shapes import PAGE_MAX, GetProfile, ListSessions
-from recollect.interfaces.tools import TOOLS, Caller, Tool, schema_of
+from recollect.interfaces.tools import TOOLSETS, Caller, Tool, schema_of
 from recollect.user import User
 from recollect.validate import LIMITS
 
@@ -47,9 +48,9 @@ Who = Callable[[Context], Caller]
 """Maps a request to its caller."""
 
 
-def build(user: User, *, agent: str = "") -> Server[Any]:
-    """A protocol server for the memories of this user alone."""
-    caller = Caller(user, agent)
+def build(user: User, *, agent: str = "", tools: str = "usual") -> Server[Any]:
+    """A protocol server for the memories of this user alone; `tools="all"` has the other verbs as well."""
+    caller = Caller(user, agent, tools=validate.choice(tools, TOOLSETS, "tools"))
     return _server(Desk(lambda _: caller))
 
 
@@ -77,15 +78,17 @@ class Desk:
 
     # ── tools ────────────────────────────────────────────────────────────────────────────────────
 
-    async def list_tools(self, _: Context, __: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS.values()])
+    async def list_tools(self, context: Context, _: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_described(tool) for tool in offered(self._who(context)).values()])
 
     async def call_tool(self, context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = TOOLS.get(asked.name)
+        caller = self._who(context)
+        known = offered(caller)
+        tool = known.get(asked.name)
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"no such tool; the tools are {', '.join(TOOLS)}")
+            raise MCPError(types.INVALID_PARAMS, f"no such tool; the tools are {', '.join(known)}")
         try:
-            result = await tools.called(tool, self._who(context), asked.arguments or {})
+            result = await tools.called(tool, caller, asked.arguments or {})
         except RecollectError as error:
             return _refused(f"{type(error).__name__}: {error}")
         except Exception as error:

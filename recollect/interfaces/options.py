@@ -99,9 +99,14 @@ def is_missing(path: Path | None) -> bool:
 
 def filter_of(where: str | None) -> Any:
     """A filter that was given as JSON. `null` is not "no filter": whoever writes --where wants to narrow."""
-    if where is None:
+    return object_of(where, "where")
+
+
+def object_of(text: str | None, field: str) -> Any:
+    """An object that was given as JSON."""
+    if text is None:
         return None
-    value = validate.json_text(where, "where")
+    value = validate.json_text(text, field)
     if not isinstance(value, dict):
-        raise ValidationError("must be a JSON object", field="where")
+        raise ValidationError("must be a JSON object", field=field)
     return value

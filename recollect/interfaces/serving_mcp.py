@@ -6,17 +6,22 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
+from recollect import validate
 from recollect.errors import Unavailable, ValidationError
 from recollect.interfaces.options import Org, Url, Who
 from recollect.interfaces.output import INTERRUPTED, say
+from recollect.interfaces.tools import TOOLSETS
 from recollect.memory import Memory
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+Build = Callable[[Memory], Any]
+"""Builds the protocol server on a memory that has been opened."""
 
 
 def mcp(
@@ -28,6 +33,9 @@ def mcp(
         int, typer.Option(min=0, max=65_535, help="With --http: port to listen on; 0 picks a free one.")
     ] = 8766,
     agent: Annotated[str, typer.Option(help="Name of the assistant, for its own standing instructions.")] = "",
+    tools: Annotated[
+        str, typer.Option(metavar="usual|all", help="Which tools it gets; all has customize, export and erase, too.")
+    ] = "usual",
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -38,9 +46,13 @@ def mcp(
     """
     if http and host not in LOOPBACK:
         raise ValidationError(f"it has no keys, so it serves this machine only: {', '.join(LOOPBACK)}", field="host")
+    validate.choice(tools, TOOLSETS, "tools")
     protocol = _protocol()
-    asyncio.run(_serve_http(protocol, url, org, user, agent, host, port) if http else
-                _serve_stdio(protocol, url, org, user, agent))  # fmt: skip
+
+    def build(memory: Memory) -> Any:
+        return protocol.build(memory.user(user, org=org), agent=agent, tools=tools)
+
+    asyncio.run(_serve_http(protocol, url, build, host, port) if http else _serve_stdio(protocol, url, build))
 
 
 def _protocol() -> Any:
@@ -50,11 +62,10 @@ def _protocol() -> Any:
         raise Unavailable("the MCP package is missing: pip install 'recollect[mcp]'", field="mcp") from error
 
 
-async def _serve_stdio(protocol: Any, url: str | None, org: str, user: str, agent: str) -> None:
+async def _serve_stdio(protocol: Any, url: str | None, build: Build) -> None:
     stop = _asked_to_stop()
     async with Memory.open(url) as memory:
-        server = protocol.build(memory.user(user, org=org), agent=agent)
-        serving = asyncio.create_task(protocol.serve_stdio(server))
+        serving = asyncio.create_task(protocol.serve_stdio(build(memory)))
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait([serving, stopped], return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
@@ -64,11 +75,11 @@ async def _serve_stdio(protocol: Any, url: str | None, org: str, user: str, agen
     os._exit(INTERRUPTED)
 
 
-async def _serve_http(protocol: Any, url: str | None, org: str, user: str, agent: str, host: str, port: int) -> None:
+async def _serve_http(protocol: Any, url: str | None, build: Build, host: str, port: int) -> None:
     stop = _asked_to_stop()
     async with Memory.open(url) as memory:
-        server = protocol.build(memory.user(user, org=org), agent=agent)
-        await protocol.serve_http(server, host, port, stop, lambda address: say(f"{address}  Press Ctrl-C to stop."))
+        told = lambda address: say(f"{address}  Press Ctrl-C to stop.")  # noqa: E731
+        await protocol.serve_http(build(memory), host, port, stop, told)
 
 
 def _asked_to_stop() -> asyncio.Event:

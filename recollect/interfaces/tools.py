@@ -31,6 +31,7 @@ MESSAGES_PAGE = 20
 """Messages of a conversation read at once."""
 FENCE_TOKENS = 40
 """Tokens that a second fence costs, around the recent messages of a session."""
+TOOLSETS = ("usual", "all")
 MISTAKES_TOLD = 5
 """How many wrong arguments are reported at once."""
 
@@ -46,6 +47,10 @@ class Caller:
     """The label of everything that comes in here: `recollect list --where '{"metadata.via": "mcp"}'` shows it."""
     before_adding: Callable[[], Awaitable[None]] | None = None
     """Called before anything is added; it raises if that is not allowed."""
+    tools: str = "usual"
+    """Which tools it has: those of `TOOLS`, or `all` verbs."""
+    erases: bool = True
+    """Whether it may erase the user, if it has the tool for that."""
 
     def session(self, id: str | None = None) -> Session:
         """A session of the user with this assistant; without an id, a new one, which is empty."""

@@ -210,8 +210,8 @@ EVEN = 0.05
 class Section:
     """A part of the context: its items, best first, and its share (0 to 1) of the budget.
 
-    `floor` tokens are reserved for it, if it has that much to say. An `unbroken` section ends at
-    the first item that does not fit, because a conversation must have no gaps.
+    `floor` tokens are reserved for it, if it has that much to say; it never takes more than `most`. An `unbroken`
+    section ends at the first item that does not fit, because a conversation must have no gaps.
     """
 
     name: str
@@ -219,6 +219,13 @@ class Section:
     share: float
     floor: int = 0
     unbroken: bool = False
+    most: int | None = None
+
+    @property
+    def size(self) -> int:
+        """The tokens of its items, as far as it may take them."""
+        tokens = sum(item.tokens for item in self.items)
+        return tokens if self.most is None else min(tokens, self.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +302,8 @@ class _Packing:
         return item.tokens + (0 if self.taken[place] else self.headings[place])
 
     def fill(self, place: int, limit: int) -> None:
-        """Take the best items of a section while it stays within `limit` tokens."""
+        """Take the best items of a section while it stays within `limit` tokens, and within the most it may take."""
+        limit = min(limit, self.most(place))
         for number, item in enumerate(self.sections[place].items):
             if number in self.taken[place]:
                 continue
@@ -324,7 +332,12 @@ class _Packing:
         """The floor of a section, or all that it has if that is less."""
         section = self.sections[place]
         size = self.headings[place] + sum(item.tokens for item in section.items)
-        return min(section.floor, size) if section.items else 0
+        return min(section.floor, size, self.most(place)) if section.items else 0
+
+    def most(self, place: int) -> int:
+        """The most tokens that a section may take."""
+        most = self.sections[place].most
+        return self.budget if most is None else min(most, self.budget)
 
     def packed(self) -> Packed:
         """What went in, with a reason for every item that did not."""
@@ -333,14 +346,17 @@ class _Packing:
             for place, section in enumerate(self.sections)
         }
         left_out = tuple(
-            LeftOut(section.name, item.id, item.tokens, self.reason(self.cost(place, item)))
+            LeftOut(section.name, item.id, item.tokens, self.reason(place, self.cost(place, item)))
             for place, section in enumerate(self.sections)
             for number, item in enumerate(section.items)
             if number not in self.taken[place]
         )
         return Packed(kept, left_out, self.used)
 
-    def reason(self, needs: int) -> str:
+    def reason(self, place: int, needs: int) -> str:
+        most = self.most(place)
+        if most < self.budget and needs > most - self.spent[place]:
+            return f"no room: needs {needs} tokens, and its section may take {most}"
         if needs > self.budget:
             return f"too large: needs {needs} tokens, there is room for {self.budget}"
         return f"no room: needs {needs} tokens, {self.budget - self.used} left"

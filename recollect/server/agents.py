@@ -20,10 +20,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from recollect import validate
+from recollect.context_policy import ContextPolicy
 from recollect.errors import ValidationError
-from recollect.interfaces.agent import Policy
 
 DEFAULT = "default"
+FREE = ContextPolicy()
 PROMPT_BYTES = 16 * 1024
 """A prompt is a few pages at most: it precedes everything else in every turn."""
 TOOLS = (
@@ -59,6 +60,8 @@ class Agent:
     """The layers that the context is taken from; all of them if none is named."""
     sections: tuple[str, ...] = ()
     """The sections of its context; all of them if none is named."""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """The most that a section may take of its context, by name: `{recent = 0.3}`."""
     window: int = 0
     """How many of the newest messages it gets at most; 0 means as many as fit."""
     quality: str = ""
@@ -70,11 +73,8 @@ class Agent:
     key_variable: str = "OPENAI_API_KEY"
     """The environment variable that holds the endpoint's key. The key itself does not belong in the file."""
     key: str = field(default="", repr=False)
-
-    @property
-    def policy(self) -> Policy:
-        """Which part of the memory it is given."""
-        return Policy(self.context_tokens, self.layers, self.sections, self.window, self.quality)
+    policy: ContextPolicy = FREE
+    """Layers, sections, shares, window and quality as one value."""
 
 
 def read_agents(tables: Any, environ: Mapping[str, str]) -> dict[str, Agent]:
@@ -88,7 +88,7 @@ def read_agents(tables: Any, environ: Mapping[str, str]) -> dict[str, Agent]:
 def _agent(name: str, table: Any, environ: Mapping[str, str]) -> Agent:
     here = f"agents.{name}"
     validate.identifier(name, "agents")
-    known = {item.name: item.type for item in fields(Agent) if item.name not in ("name", "key")}
+    known = {item.name: item.type for item in fields(Agent) if item.name not in ("name", "key", "policy")}
     if not isinstance(table, Mapping) or not set(table) <= set(known):
         raise ValidationError(f"must be a table of {', '.join(known)}", field=here)
     for key, value in table.items():
@@ -99,23 +99,21 @@ def _agent(name: str, table: Any, environ: Mapping[str, str]) -> Agent:
     validate.tokens_max(agent.context_tokens, f"{here}.context_tokens")
     if agent.url and not (agent.url.startswith(("http://", "https://")) and agent.model):
         raise ValidationError("must be an http:// or https:// URL, with the model to use", field=f"{here}.url")
-    _check_policy(agent, here)
+    _check_tools(agent, here)
     key = environ.get(agent.key_variable, "") if agent.url else ""
     if not key.isascii() or (key and not key.isprintable()):
         raise ValidationError("must be printable ASCII, as it goes into a header", field=agent.key_variable)
-    return replace(agent, key=key)
+    return replace(agent, key=key, policy=_policy(agent, here))
 
 
-def _check_policy(agent: Agent, here: str) -> None:
-    """Check what the agent is given, and what it may do."""
-    if agent.layers:
-        validate.layers(agent.layers, f"{here}.layers")
-    if agent.sections:
-        validate.sections(agent.sections, f"{here}.sections")
-    if agent.window:
-        validate.limit(agent.window, f"{here}.window")
-    if agent.quality:
-        validate.choice(agent.quality, ("fast", "best"), f"{here}.quality")
+def _policy(agent: Agent, here: str) -> ContextPolicy:
+    """Which part of the memory the agent is given."""
+    given = {each.name: getattr(agent, each.name) for each in fields(ContextPolicy)}
+    return ContextPolicy.read({name: value for name, value in given.items() if value}, here)
+
+
+def _check_tools(agent: Agent, here: str) -> None:
+    """Check what the agent may do."""
     if not set(agent.tools) <= set(TOOLS):
         raise ValidationError(f"must be some of {', '.join(TOOLS)}", field=f"{here}.tools")
     if agent.tools and not agent.url:
@@ -125,6 +123,9 @@ def _check_policy(agent: Agent, here: str) -> None:
 
 
 def _check(value: Any, kind: str, field: str) -> None:
+    if kind.startswith("Mapping"):
+        validate.shares(value, field)
+        return
     if kind.startswith("tuple"):
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise ValidationError("must be a list of texts", field=field)

@@ -16,13 +16,13 @@ from starlette.types import Receive, Scope, Send
 
 from recollect import validate
 from recollect.errors import NotFound, Unavailable, ValidationError
-from recollect.interfaces.tools import Caller
+from recollect.interfaces.tools import TOOLSETS, Caller
 from recollect.server.errors import Unauthorized
 from recollect.server.gate import PRINCIPAL, Principal
 from recollect.server.service import Service
 
 PATH = "/mcp"
-GIVEN = ("user", "agent")
+GIVEN = ("user", "agent", "tools")
 CALLER = "recollect.caller"
 """Key in a request's scope for the `Caller`: whose memories the request is about."""
 
@@ -54,7 +54,15 @@ class Assistants:
         agent = validate.identifier(given["agent"], "agent") if given.get("agent") else ""
         owner = self._service.memory.user(user, org=principal.org)
         may_add = partial(self._service.quotas.admit_memory, principal.org)
-        return Caller(owner, agent, writes=principal.may("write"), before_adding=may_add)
+        tools = validate.choice(given.get("tools", "usual"), TOOLSETS, "tools")
+        return Caller(
+            owner,
+            agent,
+            writes=principal.may("write"),
+            before_adding=may_add,
+            tools=tools,
+            erases=principal.may("admin"),
+        )
 
 
 def routes(service: Service) -> list[Route]:
@@ -68,7 +76,7 @@ def _given(query: bytes) -> dict[str, str]:
     except ValueError:
         raise ValidationError("must be valid UTF-8, percent-encoded", field="query") from None
     if len(dict(pairs)) != len(pairs) or not {name for name, _ in pairs} <= set(GIVEN):
-        raise ValidationError(f"must be {' and '.join(GIVEN)}, each once", field="query")
+        raise ValidationError(f"must be {', '.join(GIVEN)}, each once", field="query")
     return dict(pairs)
 
 

@@ -98,7 +98,7 @@ class Turn:
         found = {record.id: record for record in await self.owner.get_memories([self.said_id, self.reply_id])}
         said, reply = found.get(self.said_id), found.get(self.reply_id)
         if said is not None and not self._is_same(said):
-            raise Conflict("this idempotency key was used for another turn", field="key")
+            raise Conflict("this idempotency key was used for another turn", field="idempotency_key")
         return reply.content if said is not None and reply is not None else None
 
     def _is_same(self, said: Record) -> bool:

@@ -52,7 +52,10 @@ class FromModel:
         self._told = told
 
     async def prepare(self, chat: Session, text: str) -> Prepared:
-        context = await chat.get_context(text, model=self._agent.model or None, **self._agent.policy.arguments())
+        agent = self._agent
+        context = await chat.get_context(
+            text, max_tokens=agent.context_tokens, policy=agent.policy, model=agent.model or None
+        )
         return Prepared(context, owner=chat.user)
 
     async def answer(self, prepared: Prepared) -> AsyncGenerator[str, None]:

@@ -80,7 +80,7 @@ class FromMemory:
     """Answers from memory, without a model: it quotes what was said, and when."""
 
     def __init__(self, agent: Agent) -> None:
-        self._agent = MemoryAgent(agent.policy)
+        self._agent = MemoryAgent(agent.policy, max_tokens=agent.context_tokens)
 
     async def prepare(self, chat: Session, text: str) -> Prepared:
         found = await self._agent.answer(chat, text)

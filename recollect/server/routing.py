@@ -229,7 +229,7 @@ def named(**names: str) -> Iterator[None]:
         raise
 
 
-HEADER_NAMES = {"key": "idempotency-key", "idempotency_key": "idempotency-key"}
+HEADER_NAMES = {"idempotency_key": "idempotency-key"}
 
 
 def given(fields: Any) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag, WithJsonSchema
 
+from recollect.layers import SECTIONS
+
 Text = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 65536})]
 Id = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 128})]
 AgentId = Annotated[Any, WithJsonSchema({"type": "string", "maxLength": 128})]
@@ -23,6 +25,25 @@ Texts = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "strin
 Layers = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})]
 Share = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
 Whole = Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 1})]
+Quality = Annotated[Any, WithJsonSchema({"enum": ["fast", "best"]})]
+Policy = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "layers, sections, window and quality at once, and the most that sections may take of the "
+            "budget; fields beside it take precedence",
+            "additionalProperties": False,
+            "properties": {
+                "layers": {"type": "array", "items": {"type": "string"}},
+                "sections": {"type": "array", "items": {"enum": list(SECTIONS)}},
+                "shares": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}},
+                "window": {"type": "integer", "minimum": 1},
+                "quality": {"enum": ["fast", "best"]},
+            },
+        }
+    ),
+]
 Switch = Annotated[Any, WithJsonSchema({"type": "boolean"})]
 Anything = Annotated[Any, WithJsonSchema({})]
 
@@ -118,7 +139,7 @@ class Search(Body):
     where: Object = None
     limit: Whole = 5
     at: Moment = None
-    quality: Annotated[Any, WithJsonSchema({"enum": ["fast", "best"]})] = None
+    quality: Quality = None
 
 
 class Asked(Body):
@@ -130,8 +151,9 @@ class Asked(Body):
     layers: Texts = None
     sections: Texts = None
     window: Whole = None
+    policy: Policy = None
     at: Moment = None
-    quality: Annotated[Any, WithJsonSchema({"enum": ["fast", "best"]})] = None
+    quality: Quality = None
     model: Id = None
 
 

@@ -356,6 +356,13 @@ def _layers() -> Iterator[Case]:
         "D6", ValidationError, "sections", ("profile", "", 5, [], ["fact"], ["profile", 5], ["RECENT"]),
         sections_of_a_context=lambda cast, sections: cast.chat.get_context("x", sections=sections),
     )  # fmt: skip
+    policies: Sequence[Any] = (
+        "short", 5, [], {"budget": 5}, {"shares": {SECRET: 0.5}}, {"shares": {"recent": "half"}}, {5: None},
+    )  # fmt: skip
+    yield from _each(
+        "D6", ValidationError, "policy", policies,
+        policy_of_a_context=lambda cast, policy: cast.chat.get_context("x", policy=policy),
+    )  # fmt: skip
 
 
 def _questions() -> Iterator[Case]:

@@ -588,10 +588,13 @@ async def history(memory, told):
     told=turns,
     question=texts,
     budgets=st.lists(st.integers(1, 5000) | st.integers(1, 300), min_size=4, max_size=4),
+    shares=st.dictionaries(st.sampled_from(SECTIONS), st.floats(0, 1)),
     compressed=st.booleans(),
     on_disk=st.booleans(),
 )
-def test_a_context_never_exceeds_its_budget(model, told, question, budgets, compressed, on_disk):
+def test_a_context_never_exceeds_its_budget_nor_a_section_its_share(
+    model, told, question, budgets, shares, compressed, on_disk
+):
     async def scene(url):
         async with Memory.open(
             url, clock=ManualClock(), embedder=HashingEmbedder(), worker=False, model=model
@@ -609,6 +612,9 @@ def test_a_context_never_exceeds_its_budget(model, told, question, budgets, comp
                 assert sum(message["content"] == question for message in context.messages[-1:]) <= 1
                 outside = await memory.user("ann").get_context(question, max_tokens=budget)
                 assert priced(outside.messages, counter(model or None)) <= budget
+                shared = await chat.get_context(question, max_tokens=budget, policy={"shares": shares})
+                assert priced(shared.messages, counter(model or None)) <= budget
+                assert all(each.tokens <= shares.get(each.name, 1) * budget for each in shared.sections)
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(scene(f"sqlite:///{folder}/m.db" if on_disk and len(told) < 6 else "memory://"))

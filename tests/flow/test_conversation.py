@@ -131,7 +131,7 @@ async def test_another_message_under_a_used_key_is_a_conflict(memory):
     ):
         with pytest.raises(Conflict) as caught:
             await call
-        assert caught.value.field == "key"
+        assert caught.value.field == "idempotency_key"
     assert await said(chat) == ["hello"]
     assert await said(memory.user("ann").session("t")) == []
 

@@ -304,7 +304,7 @@ async def test_a_retried_add_does_not_count_as_said_again(memory, clock):
             await ann.add_memory(other, idempotency_key="k1") if other == "two" else await ann.add_memories(
                 ["known already", "two"], idempotency_key="k1"
             )
-        assert caught.value.field == "key"
+        assert caught.value.field == "idempotency_key"
     assert sorted(await listed(ann)) == ["known already", "one"]
 
 

@@ -27,7 +27,7 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from recollect import Memory, sync
+from recollect import ContextPolicy, Memory, sync
 from recollect.adapters.langchain import ChatMessageHistory, MemoryMiddleware, Retriever
 from recollect.errors import Unavailable, ValidationError
 from recollect.testing.fakes import HashingEmbedder
@@ -322,6 +322,17 @@ async def test_lasting_memories_follow_the_instructions_of_an_agent(memory, chat
         system, question = model.asked[0][0], model.asked[0][-1]
         assert system.text.startswith("Be kind.") and "in Oslo" in system.text and "Fiat" not in system.text
         assert "red Fiat" in question.content[0]["text"] and question.content[-1]["text"] == "What is my car?"
+
+
+async def test_an_agent_is_given_what_its_policy_says(memory, chat):
+    await memory.user("ann").add_fact("city", "Oslo")
+    await memory.user("ann").add_memory("Ann's car is a red Fiat")
+    model = scripted("It is a Fiat.")
+    memories = MemoryMiddleware(chat, policy=ContextPolicy(sections=["knowledge"]))
+    agent = create_agent(model, system_prompt="Be kind.", middleware=[memories])
+    await agent.ainvoke({"messages": [HumanMessage("What is my car?")]})
+    system, question = model.asked[0]
+    assert system.content == "Be kind." and "red Fiat" in question.content
 
 
 async def test_each_turn_is_stored_once_however_often_the_conversation_is_sent(memory, chat):

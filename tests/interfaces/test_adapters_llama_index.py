@@ -7,7 +7,7 @@ from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock,
 from llama_index.core.memory import Memory as LlamaMemory
 from pydantic import BaseModel
 
-from recollect import sync
+from recollect import ContextPolicy, sync
 from recollect.adapters.llama_index import MemoryBlock
 from recollect.errors import ValidationError
 from recollect.testing.fakes import HashingEmbedder
@@ -45,6 +45,15 @@ async def test_the_block_knows_what_was_stored_elsewhere(block, memory):
     assert "peanuts" in await block.aget([said("What is Ann allergic to?")])
     assert "peanuts" in await block.aget([said("What is Ann allergic to? " + "a page of words " * 5_000)])
     assert await block.aget([]) == ""
+
+
+async def test_a_block_is_made_of_what_its_policy_says(memory):
+    ann = memory.user("ann")
+    await ann.add_fact("city", "Oslo")
+    await ann.add_memory("Ann is allergic to peanuts")
+    block = MemoryBlock(user=ann, policy=ContextPolicy(sections=["knowledge"]))
+    told = await block.aget([said("What is Ann allergic to?")])
+    assert "peanuts" in told and "Oslo" not in told
 
 
 async def test_tool_results_stay_tool_results(block, memory):

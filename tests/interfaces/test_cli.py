@@ -394,6 +394,15 @@ def test_a_context_stays_within_its_budget_and_says_what_is_in_it(recollect, lin
     assert recollect("context", "x", "--max-tokens", "0").code == 2
 
 
+def test_a_context_is_made_of_what_a_policy_says(recollect, lines):
+    _remember(recollect, lines, TEA, PORTO)
+    ask = ("context", "Where is the office?", "--session", "monday", "--json", "--policy")
+    assert [part["name"] for part in recollect(*ask, '{"sections": ["recent"]}').json["sections"]] == ["recent"]
+    for wrong in ('{"sections": ["dreams"]}', "[]", "short", '{"budget": 5}'):
+        ran = recollect(*ask, wrong)
+        assert ran.code == 2 and "policy" in ran.err and "dreams" not in ran.err
+
+
 def test_a_piped_context_does_not_wrap_the_lines_of_a_memory(recollect, lines):
     long = "The office is in Porto, " + "by the river, " * 30 + "and the lift is broken."
     _remember(recollect, lines, {"content": long})
@@ -489,6 +498,25 @@ def test_a_question_can_be_asked_as_of_another_day(recollect, lines):
     built = recollect("context", "tea", "--session", "monday", "--layer", "long_term", "--at", "2026-03-04", "--json")
     assert built.code == 0
     assert recollect("context", "tea", "--agent", "guide").code == 2
+
+
+def test_a_session_is_shown_with_its_times_its_ids_and_what_is_no_text(recollect, lines):
+    call = {"id": "c1", "type": "function", "function": {"name": "find_order", "arguments": "{}"}}
+    picture = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
+    said = [
+        {"role": "user", "content": [{"type": "text", "text": "Where is it?"}, picture], "id": "m1"},
+        {"role": "assistant", "content": None, "tool_calls": [call], "id": "m2"},
+        {"role": "tool", "content": "shipped", "tool_call_id": "c1", "id": "m3"},
+    ]
+    told = [each | {"session": "monday", "created_at": f"2026-03-0{day}T09:30:00Z"} for day, each in enumerate(said, 1)]
+    assert recollect("import", lines(*told)).code == 0
+    shown = recollect("sessions", "--show", "monday").out
+    heads = [line for line in shown.splitlines() if line.endswith(":")]
+    assert [(line.split(",")[0], line.split(", ")[1][:10], line.split()[-1]) for line in heads] == [
+        ("user", "2026-03-01", "m1:"), ("assistant", "2026-03-02", "m2:"), ("tool", "2026-03-03", "m3:"),
+    ]  # fmt: skip
+    assert "find_order" in shown and "Where is it?\n" in shown and "https://x/y.png" in shown
+    assert "None" not in shown and "'text'" not in shown, "nothing of Python"
 
 
 @pytest.mark.parametrize("option", [["--show", "x"], ["--rename", "x", "y"], ["--close", "x"], ["--delete", "x"]])

@@ -82,6 +82,19 @@ async def test_session_only_fields_are_not_ignored_without_a_session(client, fie
     assert (refused.status_code, refused.json()["field"], inside.status_code) == (422, field, 200)
 
 
+async def test_a_context_takes_a_policy_as_one_object_and_says_what_is_wrong_in_it(client):
+    await client.post(f"{ANN}/memories", json={"content": "The ferry to Gotland leaves at nine."})
+    asked = {"query": "When does the ferry leave?", "session": "s", "max_tokens": 1_000}
+    policy = {"sections": ["knowledge"], "shares": {"knowledge": 0.5}, "window": 4, "quality": "fast"}
+    told = (await client.post(f"{ANN}/context", json=asked | {"policy": policy})).json()
+    assert [section["name"] for section in told["sections"]] == ["knowledge"]
+    beside = await client.post(f"{ANN}/context", json=asked | {"policy": policy, "sections": ["profile"]})
+    assert beside.json()["sections"] == [], "what is said beside it takes precedence"
+    for wrong, field in ((policy | {"shares": {"recent": 2}}, "policy.shares"), ({"budget": 5}, "policy")):
+        refused = await client.post(f"{ANN}/context", json=asked | {"policy": wrong})
+        assert (refused.status_code, refused.json()["field"]) == (422, field)
+
+
 @pytest.mark.parametrize("query", ["depth=2", "limit=3"])
 async def test_steps_through_the_graph_need_an_entity_to_start_from(client, query):
     refused = await client.get(f"{ANN}/graph?{query}")

@@ -159,6 +159,16 @@ async def test_an_agent_is_given_the_sections_and_as_many_messages_as_its_table_
     assert told[2:] == ["question 4", "answer 4", TURN["message"]] and "Bergen" in told[1] and "Admiral" not in told[1]
 
 
+async def test_the_messages_of_an_agent_take_no_more_than_the_share_of_its_table(tmp_path, clock):
+    table = "context_tokens = 1000\nshares = {recent = 0.1}"
+    async with talking(tmp_path, clock, [SAYS], table) as (service, client, _):
+        for number in range(40):
+            await service.memory.user("ann").session("today").add_interaction(f"question {number}", f"answer {number}")
+        answer = (await client.post("/api/chat", json=TURN)).json()
+    (recent,) = [section for section in answer["context"]["sections"] if section["name"] == "recent"]
+    assert 50 < recent["tokens"] <= 100
+
+
 @pytest.mark.parametrize(
     ("table", "field"),
     [
@@ -167,6 +177,7 @@ async def test_an_agent_is_given_the_sections_and_as_many_messages_as_its_table_
         ({"quality": "good"}, "agents.a.quality"), ({"sections": ["fact"]}, "agents.a.sections"),
         ({"sections": "recent"}, "agents.a.sections"), ({"window": 1_001}, "agents.a.window"),
         ({"window": 0}, "agents.a.window"), ({"window": "20"}, "agents.a.window"), ({"window": 2.5}, "agents.a.window"),
+        ({"shares": {"recent": 2}}, "agents.a.shares"), ({"shares": []}, "agents.a.shares"),
     ],
 )  # fmt: skip
 def test_an_invalid_policy_is_refused_at_the_start(table, field):

@@ -113,6 +113,21 @@ async def test_a_read_only_key_cannot_write():
         assert (await service.memory.org().users())[0] == []
 
 
+async def test_all_tools_are_those_of_the_address_and_erasing_needs_the_scope_that_it_needs_over_rest():
+    async with opened() as service, listening(service) as address:
+        await service.memory.user("ann").add_memory("A green bicycle.")
+        _, writes = await service.keys.create(org="default", scope="write")
+        _, rules = await service.keys.create(org="default", scope="admin")
+        async with assistant(address, writes, "?user=ann&tools=all") as ann:
+            refused = await ann.call_tool("erase", {"what": "everything"})
+            assert refused.is_error and "scope admin" in refused.content[0].text
+            assert not (await ann.call_tool("export", {})).is_error
+        assert (await service.memory.user("ann").list_memories())[0]
+        async with assistant(address, rules, "?user=ann&tools=all") as ann:
+            assert not (await ann.call_tool("erase", {"what": "everything"})).is_error
+        assert not (await service.memory.user("ann").list_memories())[0]
+
+
 async def test_there_are_no_waiting_streams_and_no_other_methods():
     async with opened() as service, client_of(service) as client:
         for method in ("GET", "DELETE", "PUT"):

@@ -38,6 +38,7 @@ FLOW = {
     "indexing",
     "recall",
     "context",
+    "context_policy",
     "prompt",
     "sections",
     "upkeep",
@@ -99,7 +100,9 @@ SEES: dict[str, set[str]] = {
     "interfaces.agent": BELOW_FLOW | FLOW | FRONT | {"interfaces.phrases", "interfaces.small_talk"},
     "server": BELOW_FLOW | FLOW | FRONT | {"stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},
     "interfaces": BELOW_FLOW | FLOW | FRONT | {"interfaces", "importers", "stores", "embedders", "server", ""},
-    "adapters": NOUNS | FRONT | {"sync", "conversation", "long_term", "context", "policies.shells", "unfolding"},
+    "adapters": NOUNS
+    | FRONT
+    | {"sync", "conversation", "long_term", "context", "context_policy", "policies.shells", "unfolding"},
     **dict.fromkeys(SHAPES, NOUNS | {"adapters", "policies.shells"}),
     "importers": NOUNS | FRONT | {"validate", "conversation", "importers"} | SHAPES,
     "testing": BELOW_FLOW | FLOW | FRONT | {"stores", "testing"},
@@ -108,7 +111,7 @@ SEES: dict[str, set[str]] = {
         (f"testing.surfaces.{way}" for way in ("rest", "tools", "commands")),
         BELOW_FLOW | FLOW | FRONT | {"testing", "interfaces", "server"},
     ),
-    "__init__": {"context", "conversation", "errors", "providers", "records", "settings"} | FRONT,
+    "__init__": {"context", "context_policy", "conversation", "errors", "providers", "records", "settings"} | FRONT,
     "__main__": {"interfaces"},
 }
 SERVER = {str(path.relative_to(PACKAGE)) for path in (PACKAGE / "server").rglob("*.py")} - {"server/keys.py"}

@@ -2,4 +2,4 @@
 export { RecollectError } from "./errors.js";
 export { RecollectProvider } from "./provider.js";
 export type { ContextQuestion, RecollectOptions, SearchQuestion, UserOf } from "./provider.js";
-export type { Context, Hit } from "./shapes.js";
+export type { Context, ContextPolicy, Hit, SectionName } from "./shapes.js";

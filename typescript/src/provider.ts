@@ -9,7 +9,7 @@ import type {
 import { RecollectError } from "./errors.js";
 import { fromStored, toStored } from "./messages.js";
 import { Rest, type Call, type Connection } from "./rest.js";
-import type { Context, Hit, MemoryRecord, MessagePage, Session, StoredMessage } from "./shapes.js";
+import type { Context, ContextPolicy, Hit, MemoryRecord, MessagePage, Session, StoredMessage } from "./shapes.js";
 import { Turns } from "./turns.js";
 
 /** Returns the user for a call that names none; it is given the chat id if the call has one. */
@@ -36,6 +36,8 @@ export interface ContextQuestion {
   userId?: string;
   /** Default: 4000. */
   maxTokens?: number;
+  /** What the context is made of, and how its sections share the budget. Default: everything that helps. */
+  policy?: ContextPolicy;
 }
 
 export interface SearchQuestion {
@@ -236,6 +238,7 @@ export class RecollectProvider implements MemoryProvider {
     const body = {
       query: question.query,
       max_tokens: question.maxTokens ?? 4_000,
+      ...(question.policy === undefined ? {} : { policy: question.policy }),
       ...(question.chatId === undefined ? {} : { session: question.chatId, agent: this.#options.agent ?? "" }),
     };
     return this.#rest.ask<Context>({ method: "POST", path, body });

@@ -59,6 +59,32 @@ export interface MemoryRecord {
   valid_to: string | null;
 }
 
+/** A part of a context, under its own heading; `recent` are the messages. */
+export type SectionName =
+  | "instructions"
+  | "profile"
+  | "learnings"
+  | "summary"
+  | "recent"
+  | "episodes"
+  | "knowledge"
+  | "entities"
+  | "working";
+
+/** What a context is made of, and how its sections share the budget. What is not given is not limited. */
+export interface ContextPolicy {
+  /** Only records of these layers. */
+  layers?: string[];
+  /** Only these sections. */
+  sections?: SectionName[];
+  /** The most that a section may take of the budget, 0 to 1. */
+  shares?: Partial<Record<SectionName, number>>;
+  /** At most this many of the newest messages. */
+  window?: number;
+  /** `best` reorders the first hits with the server's reranker. */
+  quality?: "fast" | "best";
+}
+
 /** The best context for a question that fits a token budget. */
 export interface Context {
   /** What is remembered, fenced as data: put it after your own instructions. */
@@ -70,6 +96,8 @@ export interface Context {
   /** `lasting`, the recent conversation, and the question with `found`, ready for a chat model. */
   messages: { role: string; content: unknown }[];
   tokens: number;
+  /** What each part costs. */
+  sections: { name: SectionName; tokens: number; items: number }[];
   /** What was included, what was left out, and why. */
   report: Record<string, unknown>;
 }

@@ -5,7 +5,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { ConversationMessage, MemoryProvider } from "@ai-sdk-tools/memory";
-import { RecollectError, RecollectProvider } from "../src/index.js";
+import { RecollectError, RecollectProvider, type ContextPolicy } from "../src/index.js";
 import { started, type Server } from "./server.js";
 
 let server: Server;
@@ -185,6 +185,9 @@ describe("messages", () => {
     const context = await provider.getContext({ query: "What did I order?", chatId: "tuesday", maxTokens: 500 });
     assert.match(context.system, /blue kayak/);
     assert.ok(context.tokens <= 500);
+    const policy: ContextPolicy = { sections: ["knowledge"], shares: { knowledge: 0.5 } };
+    const short = await provider.getContext({ query: "What did I order?", chatId: "tuesday", maxTokens: 500, policy });
+    assert.deepEqual(short.sections.map((section) => section.name), ["knowledge"]);
   });
 
   it("are all returned, however many there are", async () => {

@@ -162,9 +162,11 @@ async def _list(who: Handle, *, layer: Any = "long_term", where: Any = None, lim
     return [record_of(each) for each in found[0]], after
 
 
-async def _context(who: Handle, query: Any, *, max_tokens: Any = 4_000) -> Any:
+async def _context(who: Handle, query: Any, *, max_tokens: Any = 4_000, policy: Any = None) -> Any:
     session = {"session": _text(who.id)} if who.in_session else {}
-    return record_of((await who.over.run(who, "context", query, max_tokens=_number(max_tokens), **session))[0])
+    chosen = {} if policy is None else {"policy": as_json(policy)}
+    told = await who.over.run(who, "context", query, max_tokens=_number(max_tokens), **chosen, **session)
+    return record_of(told[0])
 
 
 async def _history(who: Handle, id: Any) -> Any:
