@@ -17,6 +17,7 @@ from recollect import validate
 from recollect.enrich import Draft, Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter
+from recollect.handles import Handle
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids, past_of, past_states
 from recollect.policies.facts import (
@@ -136,7 +137,7 @@ class _Moved(Exception):
     """The value a claim is about has changed since it was read."""
 
 
-class Facts:
+class Facts(Handle):
     """The facts of one user, or with `layer="preference"` the preferences.
 
     >>> from recollect import Memory
