@@ -323,11 +323,11 @@ class RoutedStore:
 
     async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
         check_limit(limit)
-        self._turn += 1  # so that no store's jobs wait for another's for ever
+        self._turn = first = self._turn + 1  # so that no store's jobs wait for another's for ever
         jobs: list[Job] = []
         missing: Unavailable | None = None
         for step in range(len(self._stores)):
-            place = (self._turn + step) % len(self._stores)
+            place = (first + step) % len(self._stores)
             if len(jobs) < limit:
                 try:
                     found = await self._claimed(place, now, lease_s, limit - len(jobs))
