@@ -289,6 +289,18 @@ async def test_failed_work_no_longer_names_what_is_gone(memory, ann):
     assert await everything(memory) == []
 
 
+async def test_failed_work_about_something_else_stays_as_it_was(memory, ann):
+    gone, stays = await say(memory, "s", "one"), await say(memory, "s", "two")
+    given = (
+        Record("upkeep", "failure", ANN, "it broke", {"job": "upkeep", "kind": "upkeep", "refs": [], "attempts": 3}),
+        Record("other", "failure", ANN, "it broke", {"job": "j", "kind": "learn", "refs": [stays.id], "attempts": 3}),
+    )
+    await memory._flow.ledger.commit(Changes(ANN.partition, put=given))
+    before = await ann.failures()
+    await ann.forget(gone.id)
+    assert await ann.failures() == before != []
+
+
 # ── Orgs ─────────────────────────────────────────────────────────────────────────────────────────
 
 

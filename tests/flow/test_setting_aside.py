@@ -75,6 +75,14 @@ async def stored(memory, *layers):
     return [record async for record in memory._flow.ledger.walk(where)]
 
 
+async def test_messages_of_more_bytes_than_one_commit_holds_are_set_aside_and_trusted_again(memory, ann, clock):
+    ids = await tell(memory, clock, "s", [("user", "x" * 60_000)] * 20)
+    await ann.quarantine(ids=ids)
+    assert await ann.session("s").window() == []
+    await ann.release(ids=ids)
+    assert len(await ann.session("s").window(messages=20)) == 20
+
+
 async def facts_of(user):
     return sorted((fact.key, fact.value) for fact in (await user.profile()).facts)
 

@@ -166,6 +166,18 @@ async def test_a_job_that_keeps_losing_conflicts_is_not_a_failure_after_the_usua
     assert (await memory.user("ann").get_memory(message.id)).vector is not None
 
 
+async def test_a_job_that_lost_every_conflict_is_not_done_and_comes_back_before_its_lease_ends(open_memory, clock):
+    store = HurriedStore(InMemoryStore())
+    memory = await open_memory(store)
+    await memory.user("ann").session("s").add_message("user", "hello there")
+    store.faster = CONFLICT_TRIES
+    assert await memory.work() == 1
+    assert memory.describe()["jobs"] == {"done": 0, "failed": 0}
+    clock.advance(seconds=2)
+    assert await memory.work() == 1
+    assert memory.describe()["jobs"] == {"done": 1, "failed": 0}
+
+
 async def test_a_failure_can_be_retried_by_hand(open_memory, clock):
     embedder = FailingEmbedder(times=6)
     memory = await open_memory(embedder=embedder)
@@ -192,6 +204,20 @@ async def test_a_failure_that_fails_again_stays_one_failure(open_memory, clock):
         await fail_for_good(memory, clock)
         (failure,) = await ann.failures()
         await ann.retry(failure.id)
+
+
+async def test_work_that_comes_up_again_beside_its_failure_and_fails_too_is_over_and_one_failure(open_memory, clock):
+    memory = await open_memory(embedder=FailingEmbedder())
+    ann = memory.user("ann")
+    await ann.session("s").add_message("user", "hello there")
+    await fail_for_good(memory, clock)
+    (first,) = await ann.failures()
+    job = Job(first.data["job"], ANN, first.data["kind"], tuple(first.data["refs"]), clock())
+    await memory._flow.ledger.commit(Changes(ANN, enqueue=(job,)))
+    await fail_for_good(memory, clock)
+    (second,) = await ann.failures()
+    assert (second.id, second.created_at > first.created_at) == (first.id, True)
+    assert await memory.work() == 0
 
 
 async def test_one_bad_job_does_not_hold_up_the_others(open_memory):

@@ -75,6 +75,20 @@ def test_above_a_users_cap_the_lowest_scores_go_however_young() -> None:
     assert pruned[0].reason.startswith("more than 3 records")
 
 
+def test_a_score_exactly_at_the_bound_is_kept() -> None:
+    record = memory("a", 400, importance=0.2)
+    score = retention_score(record, NOW)
+    assert prune([record], score_min=score) == []
+    assert ids(prune([record], score_min=score + 0.001)) == ["a"]
+
+
+def test_what_goes_for_its_score_makes_room_under_the_cap() -> None:
+    old = [memory(f"old{number}", 800, importance=0.0) for number in range(2)]
+    young = [memory(f"young{number}", 1, importance=0.0) for number in range(4)]
+    assert ids(prune(old + young, keep_max=4)) == ["old0", "old1"]
+    assert ids(prune(old + young, keep_max=3)) == ["old0", "old1", "young0"]
+
+
 @st.composite
 def memories(draw: st.DrawFn) -> list[Record]:
     return [
