@@ -77,6 +77,10 @@ CLAIM_WAIT_S = 5.0
 HOME = 0
 EPOCH_BITS = 32
 
+OF_THE_SERVER = frozenset(("{keys}", "{seats}", "{quotas}"))
+"""Where the server keeps its own records, none of which can be moved to another store. Every request reads them, so
+they must not wait for a store that has nothing to do with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class RoutedMark(Mark):
@@ -242,6 +246,8 @@ class RoutedStore:
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
     async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
+        if partition.org in OF_THE_SERVER:
+            return list(await self._stores[self._rest].get(partition, ids, now))
         found = await self._of_all(lambda store: store.get(partition, ids, now))
         held = {record.id: record for place, records in enumerate(found) for record in self._own(place, records)}
         return [held[id] for id in ids if id in held]
@@ -262,6 +268,8 @@ class RoutedStore:
         return Page(tuple(self._own(place, page.records)), further)
 
     async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
+        if partition.org in OF_THE_SERVER:
+            return await self._stores[self._rest].changes(partition, mark, limit)
         known = mark.marks if isinstance(mark, RoutedMark) and len(mark.marks) == len(self._stores) else None
         marks: Sequence[Mark | None] = known or [None] * len(self._stores)
         pages = zip(self._stores, marks, strict=True)

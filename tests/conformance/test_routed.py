@@ -16,13 +16,17 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from recollect.bound_keys import KEYS
 from recollect.errors import Conflict, Unavailable, ValidationError
 from recollect.filters import Filter
-from recollect.records import DAY_MS, Changes, Job
+from recollect.records import DAY_MS, Changes, Job, Record
+from recollect.server.keys import Keys
+from recollect.server.quotas import ORG as QUOTAS
+from recollect.server.seats import HOME as SEATS
 from recollect.stores import open_store
-from recollect.stores.contract import DURABLE, SHARED, LeaseLost, Store, forget_whole
+from recollect.stores.contract import DURABLE, SHARED, Delta, LeaseLost, Store, forget_whole
 from recollect.stores.in_memory import InMemoryStore
-from recollect.stores.routed import RoutedJob, RoutedStore
+from recollect.stores.routed import OF_THE_SERVER, RoutedJob, RoutedStore
 from recollect.testing.conformance import StoreConformance
 from recollect.testing.conformance.stage import (
     ANN,
@@ -451,3 +455,20 @@ async def test_closing_does_not_wait_for_a_store_that_is_silent(monkeypatch: pyt
         with pytest.raises(Unavailable):
             await store.claim(NOW, LEASE_S, 9)
         await store.close()
+
+
+async def test_the_keys_of_a_server_do_not_wait_for_a_store_that_holds_none() -> None:
+    class Silent(InMemoryStore):
+        async def get(self, *_: object) -> list[Record]:
+            return await asyncio.Future()
+
+        async def changes(self, *_: object) -> Delta:
+            return await asyncio.Future()
+
+    assert {KEYS.org, SEATS.org, QUOTAS} == OF_THE_SERVER
+    keys = Keys(RoutedStore(InMemoryStore(), {"conversation": Silent()}), lambda: NOW)
+    async with asyncio.timeout(10):
+        made, token = await keys.create(org="acme")
+        assert await keys.find(token) == await keys.active(made.id) == made
+        assert (await keys.revoke(made.id)).revoked_at == NOW
+        assert await keys.find(token) is None
