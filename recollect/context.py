@@ -21,6 +21,7 @@ from recollect.layers import LASTING, SECTIONS
 from recollect.policies import fitting, scoring
 from recollect.policies.fencing import fenced, shown
 from recollect.policies.fitting import Item, LeftOut, Section
+from recollect.policies.learnings import Shown
 from recollect.policies.notes import common_month, undated
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.policies.trimming import trimmed
@@ -267,14 +268,15 @@ class _Found:
 class ContextBuilder:
     """Builds contexts: queries every layer, packs, renders. It writes nothing."""
 
-    def __init__(self, recall: Recall, count: TokenCounter, clock: Clock) -> None:
+    def __init__(self, recall: Recall, count: TokenCounter, clock: Clock, learnings: Shown) -> None:
         self._recall = recall
         self._count = count
         self._clock = clock
+        self._learnings = learnings
 
     def counting(self, count: TokenCounter) -> ContextBuilder:
         """The same builder with another way to count tokens."""
-        return ContextBuilder(self._recall, count, self._clock)
+        return ContextBuilder(self._recall, count, self._clock, self._learnings)
 
     async def build(
         self,
@@ -303,7 +305,7 @@ class ContextBuilder:
             summary, recent = await conversation.recent(max_tokens, index)
             recent = recent if policy.has_section("recent") else []
         knows_profile = policy.has_section("profile") and policy.has_layer("fact")
-        asking = Asking(scope, question.text, self._clock(), summary, recent, knows_profile)
+        asking = Asking(scope, question.text, self._clock(), summary, recent, knows_profile, self._learnings)
         gathered = gather(index, shared, asking, hits).only(policy)
         asked = _asked(question.text, recent)
         found = _Found.of(question, hits, index, gathered.also)

@@ -428,7 +428,6 @@ class Conversation:
             content=summary.text,
             data={"summary": summaries.to_data(summary), "covers": _covers(record, older)} | _retold(record),
             created_at=record.created_at if record else now,
-            expires_at=layer.expires_at(now),
             trust=min((source.trust for source in sources), key=TRUSTS.index, default="trusted"),
             version=record.version if record else 0,
         )

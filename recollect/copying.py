@@ -169,7 +169,8 @@ class Copying:
             try:
                 if not self._dry_run and (new or replacing):
                     put = (*new, *replacing)
-                    await self._ledger.commit(Changes(partition, put=put, enqueue=self._enriching(partition, put)))
+                    changes = Changes(partition, put=put, enqueue=self._enriching(partition, put))
+                    await self._ledger.commit(changes, renews=False)
                 break
             except Conflict:
                 if attempt == CONFLICT_TRIES - 1:

@@ -24,6 +24,7 @@ from recollect.layers import with_lives
 from recollect.learning import Learning
 from recollect.ledger import Ledger
 from recollect.models import ChatModel
+from recollect.policies.learnings import Shown
 from recollect.policies.masking import parse_kinds
 from recollect.policies.tokens import TokenCounter, counter, remembering
 from recollect.privacy import Privacy, Receipt, erase_org
@@ -84,7 +85,7 @@ class Flow:
         self.recall = Recall(
             self.indexes, self.indexing, embedder, settings.language, clock, earlier, word_vectors(embedder)
         )
-        self.contexts = ContextBuilder(self.recall, self.count, clock)
+        self.contexts = ContextBuilder(self.recall, self.count, clock, _shown(settings))
         self._counted: dict[TokenCounter, ContextBuilder] = {}
         rules = Rules()
         learning = Learning(self.ledger, self.indexes, rules if settings.learn else None)
@@ -236,9 +237,19 @@ class Flow:
                 pass
 
 
+def _shown(settings: Settings) -> Shown:
+    above = validate.unit_interval(settings.learnings_above, "learnings_above")
+    return Shown(settings.learnings_in_prompt, above)
+
+
 def _lives(settings: Settings, store: Store) -> dict[str, int | None]:
     """The lifetimes that a deployment sets, or that its store proposes."""
     proposed = offers_of(store).lives
     days = settings.conversation_days
     conversation = proposed.get("conversation", CONVERSATION_MS) if days is None else days * DAY_MS
-    return {"conversation": conversation, "summary": conversation, "working": settings.working_hours * HOUR_MS}
+    lives = {
+        "conversation": conversation,
+        "working": settings.working_hours * HOUR_MS,
+        **validate.lives(settings.lives),
+    }
+    return {**lives, "summary": lives["conversation"]}

@@ -17,7 +17,7 @@ class Layer:
 
     `scope` names the parts of the scope that are kept with a record besides org and user.
     `keyed` layers have one head per key, found by an id derived from the key. `life_ms` is how
-    long a record lives (None: for good); with `sliding`, each write starts its life again.
+    long a record lives (None: for good); with `sliding`, each change starts its life again.
     `searched` layers are indexed by their words, `embedded` ones also by their meaning.
     `section` is the place in the prompt. `public` layers can be named by users.
     """
@@ -59,18 +59,19 @@ _ROWS = (
     Layer("episodic", "summaries of stretches of conversation", scope=("session",), searched=True, embedded=True,
           section="episodes"),
     Layer("long_term", "free-text knowledge", org_wide=True, searched=True, embedded=True, section="knowledge"),
-    Layer("fact", "what is known about the user, with its history", keyed=True, searched=True, embedded=True,
-          section="profile"),
-    Layer("preference", "named settings of the user", keyed=True, searched=True, section="profile"),
-    Layer("learning", "preferences, patterns and corrections that were learned", org_wide=True, searched=True,
-          embedded=True, section="learnings"),
-    Layer("customization", "standing instructions of a user for an agent", scope=("agent",), keyed=True,
+    Layer("fact", "what is known about the user, with its history", keyed=True, sliding=True, searched=True,
+          embedded=True, section="profile"),
+    Layer("preference", "named settings of the user", keyed=True, sliding=True, searched=True, section="profile"),
+    Layer("learning", "preferences, patterns and corrections that were learned", org_wide=True, sliding=True,
+          searched=True, embedded=True, section="learnings"),
+    Layer("customization", "standing instructions of a user for an agent", scope=("agent",), keyed=True, sliding=True,
           section="instructions"),
     Layer("entity_cache", "business objects that were recently read", org_wide=True, keyed=True, life_ms=HOUR_MS,
           section="entities"),
-    Layer("entity", "people, places and things, with their other names", org_wide=True, keyed=True, searched=True,
-          embedded=True, section="entities"),
-    Layer("relation", "how entities are connected, and when", org_wide=True, searched=True, section="entities"),
+    Layer("entity", "people, places and things, with their other names", org_wide=True, keyed=True, sliding=True,
+          searched=True, embedded=True, section="entities"),
+    Layer("relation", "how entities are connected, and when", org_wide=True, sliding=True, searched=True,
+          section="entities"),
     # Internal rows: they hold what the layers above need and are never requested by name.
     Layer("session", "title and parent of a session", scope=("session",), keyed=True, public=False),
     Layer("summary", "the running summary of a session", scope=("session",), keyed=True, life_ms=30 * DAY_MS,

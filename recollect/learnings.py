@@ -20,6 +20,7 @@ from recollect.ledger import Ledger
 from recollect.policies.learnings import (
     CORRECTION_CONFIDENCE,
     FIRST_CONFIDENCE,
+    Shown,
     confirmed,
     contradicted,
     restored,
@@ -166,13 +167,9 @@ class Learnings(Handle):
         return await self._change(id, restored)
 
     async def top(self, *, limit: int = 5, above: float = 0.7) -> list[Learning]:
-        """The learnings that go into a prompt, the user's and the org's together, most used first."""
-        sure = top(
-            await self._records(),
-            self._ledger.clock(),
-            limit=validate.limit(limit),
-            above=validate.unit_interval(above, "above"),
-        )
+        """The learnings that go into a prompt by default, the user's and the org's together, most used first."""
+        shown = Shown(validate.limit(limit), validate.unit_interval(above, "above"))
+        sure = top(await self._records(), self._ledger.clock(), shown)
         return [Learning.from_record(record) for record in sure]
 
     async def list(self, *, type: str | None = None, include_retired: bool = False) -> list[Learning]:

@@ -129,6 +129,8 @@ class Ledger:
         self.store = store
         self.clock = clock
         self.layers = layers
+        sliding = {name for name, row in layers.items() if row.sliding and row.life_ms is not None}
+        self._renewed = frozenset(sliding | {"past"})  # past states live as long as what they were
         self._masks = masks
         self._held: Held | None = None
         self.on_drop: Callable[[Partition], None] = lambda partition: None
@@ -149,10 +151,18 @@ class Ledger:
         """The same clock, layers and masks over another store."""
         return Ledger(store, self.clock, self.layers, self._masks)
 
-    async def commit(self, changes: Changes) -> int:
-        """Commit, once. Returns the partition's revision."""
+    async def commit(self, changes: Changes, *, renews: bool = True) -> int:
+        """Commit, once. Returns the partition's revision.
+
+        What is written begins its life again where the layer says so, unless `renews` is off: a new vector, or a record
+        that is brought back, is no news.
+        """
         self._home.check()
         now = self.clock()
+        for record in changes.put:
+            if record.layer in self._renewed:
+                changes = replace(changes, put=tuple(self._living(each, now, renews) for each in changes.put))
+                break
         enqueue = changes.enqueue
         if (changes.put or changes.drop) and not _leads_to_upkeep(changes):
             enqueue += (upkeep_job(changes.partition, now + DAY_MS),)
@@ -170,6 +180,14 @@ class Ledger:
         if changes.enqueue:
             self.work_waits.set()
         return revision
+
+    def _living(self, record: Record, now: int, renews: bool) -> Record:
+        """The record, its life begun again where its layer slides. What is put as already over stays over."""
+        name = record.data.get("layer") if record.layer == "past" else record.layer
+        expires_at = record.expires_at
+        if name not in self._renewed or (expires_at is not None and (expires_at <= now or not renews)):
+            return record
+        return record.with_(expires_at=self.layers[name].expires_at(now))
 
     async def _feeding(self, changes: Changes, enqueue: tuple[Job, ...]) -> tuple[Job, ...]:
         """The job that reports a change to an index, if the change concerns vectors: new records have none yet.

@@ -396,7 +396,7 @@ class Privacy:
             # They may not fit beside the records. Without the records these jobs do nothing, so they go first.
             await self._ledger.commit(Changes(self._partition, enqueue=turns))
         try:
-            await self._ledger.commit(Changes(self._partition, put=tuple(new.values()), enqueue=jobs))
+            await self._ledger.commit(Changes(self._partition, put=tuple(new.values()), enqueue=jobs), renews=False)
         except Conflict as conflict:
             raise Conflict("the same memories are being written right now; import again", field="id") from conflict
         return len(new)

@@ -114,7 +114,7 @@ class Reembedding:
             vectors = await self._embedded(embedder, [record.told for record in records])
             put = tuple(record.with_(vector=vector) for record, vector in zip(records, vectors, strict=True))
             try:
-                await self._ledger.commit(Changes(partition, put=put))
+                await self._ledger.commit(Changes(partition, put=put), renews=False)
                 return sum(record.vector is not None for record in put)
             except Conflict:
                 # Changed or forgotten meanwhile. A changed text is embedded by the job enqueued with that change.

@@ -22,7 +22,7 @@ from recollect.policies.fencing import safe
 from recollect.policies.graph_views import Entity, Relation, Web
 from recollect.policies.graphs import SAID_BY_FACTS, USER
 from recollect.policies.keys import KEYS, key_of
-from recollect.policies.learnings import top
+from recollect.policies.learnings import Shown, top
 from recollect.policies.merging import normal
 from recollect.policies.notes import TOGETHER, Noted, note
 from recollect.records import HOUR_MS, Hit, Record, Scope, as_datetime, iso
@@ -65,6 +65,7 @@ class Asking:
     recent: Sequence[Record] = ()
     knows_profile: bool = True
     """Whether the notes about the user are in the context as well."""
+    learnings: Shown = field(default_factory=Shown)
 
 
 def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, hits: Sequence[Hit]) -> Gathered:
@@ -75,7 +76,7 @@ def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, hits: 
     records["instructions"] = _instructions(index, shared, scope, now)
     records["profile"] = _profile(index, now, also)
     learnings = [record for each in (index, shared) for record in each.of_layer("learning", now)]
-    records["learnings"] = top(learnings, now)
+    records["learnings"] = top(learnings, now, asking.learnings)
     records["summary"] = [asking.summary] if asking.summary else []
     states = (index.head("working", each, now) for each in dict.fromkeys((Scope(scope.org, scope.user), scope)))
     records["working"] = [state for state in states if state is not None]

@@ -33,6 +33,7 @@ class SettingChanges(TypedDict, total=False):
     busy_timeout_s: float
     conversation_days: int | None
     working_hours: int
+    lives: Mapping[str, str]
     window_strategy: str
     window_messages: int
     window_turns: int
@@ -49,6 +50,8 @@ class SettingChanges(TypedDict, total=False):
     retry_s: float
     index_mib: int
     index_awake: int | None
+    learnings_in_prompt: int
+    learnings_above: float
     memories_max: int
     prune_score: float
     prune_age_days: int

@@ -80,6 +80,10 @@ class Settings:
     """How long messages live. Not set: as long as the store proposes (7 days on Redis), else 30."""
     working_hours: int = 24
     """How long a working state lives after its last change."""
+    lives: Mapping[str, str] = field(default_factory=dict)
+    """How long layers live, and the two above if they are named here: a table in the file, `episodic=365d,fact=104w` in
+    the environment, `kept` for good. A life begins when something is stored; that of facts, preferences, learnings,
+    customizations, entities and relations begins again with each change."""
     window_strategy: str = "sliding_window_summary"
     """How to choose the window of a conversation that goes into a context."""
     window_messages: int = 50
@@ -113,6 +117,10 @@ class Settings:
     index_awake: int | None = None
     """Partitions whose indexes stay ready for the next query; the others are packed, and take a third of the memory.
     Not set: 1,000, or 8 in a server."""
+    learnings_in_prompt: int = 5
+    """Learnings that go into a context, the most used first: more of them are seldom followed."""
+    learnings_above: float = 0.7
+    """Confidence that a learning must exceed to go into a context."""
     memories_max: int = 100_000
     """Long-term memories a user may keep before pruning removes the least useful."""
     prune_score: float = 0.15
@@ -214,6 +222,16 @@ def _layers(value: Any) -> dict[str, str]:
     return {str(name): url for name, url in value.items()}
 
 
+def _lives(value: Any) -> dict[str, str]:
+    """Layers and their lifetimes, from a table or from one line of text."""
+    if isinstance(value, str):
+        pairs = [each.partition("=") for each in value.split(",")]
+        value = {name.strip(): life.strip() for name, _, life in pairs}
+    if not isinstance(value, Mapping) or not all(isinstance(life, str) and life for life in value.values()):
+        raise ValidationError("must name a lifetime for each layer, as episodic=365d", field="lives")
+    return {str(name): life for name, life in value.items()}
+
+
 _READ = {"str": str, "bool": bool, "int": int, "float": float, "int | None": int, "Mapping[str, str]": dict}
 _TYPES: dict[str, type] = {item.name: _READ[str(item.type)] for item in fields(Settings)}
 _SAID = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
@@ -229,7 +247,7 @@ def _parsed(name: str, value: Any) -> Any:
     if value is None and name in _MAY_BE_UNSET:
         return None
     if wanted is dict:
-        return _layers(value)
+        return _layers(value) if name == "layers" else _lives(value)
     try:
         if wanted is bool and isinstance(value, str):
             return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[value.lower()]

@@ -557,11 +557,44 @@ def _member(value: object, key: str, field: str) -> Any:
     raise ValidationError(f"must be an object with {key}", field=field)
 
 
+# ── Lifetimes ────────────────────────────────────────────────────────────────────────────────────
+
+LIFE_DAYS_MAX = 3_650
+KEPT = "kept"
+"""The lifetime of what does not expire."""
+
+_LIFE = re.compile(r"([1-9][0-9]{0,5})(m|h|d|w)\Z")
+_UNIT_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
+
+
+def life_ms(value: object, field: str) -> int:
+    """A lifetime written as "90d", "12h" or "30m", in milliseconds.
+
+    >>> life_ms("90d", "expires") == 90 * 24 * 3600 * 1000
+    True
+    """
+    found = _LIFE.match(value) if isinstance(value, str) else None
+    life = int(found[1]) * _UNIT_MS[found[2]] if found else 0
+    if not 0 < life <= LIFE_DAYS_MAX * DAY_MS:
+        raise ValidationError(f"must be a duration such as 90d, 12h or 30m, at most {LIFE_DAYS_MAX} days", field=field)
+    return life
+
+
+def lives(value: Mapping[str, str]) -> dict[str, int | None]:
+    """The lifetimes of layers in milliseconds; None for what is kept.
+
+    >>> lives({"episodic": "52w", "conversation": "kept"})
+    {'episodic': 31449600000, 'conversation': None}
+    """
+    return {
+        layer(name, "lives"): None if life == KEPT else life_ms(life, f"lives.{name}") for name, life in value.items()
+    }
+
+
 # ── Filters ──────────────────────────────────────────────────────────────────────────────────────
 
 _RANGES = ("gt", "gte", "lt", "lte")
 _AGO = re.compile(r"-([0-9]{1,6})(m|h|d|w)\Z")
-_UNIT_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
 
 _NAMED: dict[str, Callable[[object, str], Any]] = {
     "id": identifier,

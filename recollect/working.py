@@ -111,8 +111,7 @@ class Working(Handle):
             # The number of the write makes two equal writes in a row two versions, and its name distinguishes it
             # from an equal one that another process makes at the same moment: one of the two is late.
             data = {"state": value, "write": old.data.get("write", 0) + 1, "call": new_id(now)[-CALL_DIGITS:]}
-            made = old.with_(data=data, expires_at=self._layer.expires_at(now))
-            return Changes(self._scope.partition, put=(made,))
+            return Changes(self._scope.partition, put=(old.with_(data=data),))
 
         state.version = await self._ledger.update(self._scope.partition, self._id, decide)
         return state

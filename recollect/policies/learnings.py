@@ -14,6 +14,7 @@ and in no prompt falls below the floor of 0.35 after half a year. A correction (
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from recollect.layers import is_current
 from recollect.policies.retention import TOUCHED_AT, freshness, touched, use
@@ -28,6 +29,13 @@ CONFIRMED, CONTRADICTED = 0.15, 0.6
 RETIRED_BELOW = 0.2
 SOURCES_KEPT = 32
 """How many messages a learning remembers, so that each counts once."""
+
+
+class Shown(NamedTuple):
+    """Which learnings go into a prompt: how many at most, and the confidence they must exceed."""
+
+    limit: int = 5
+    above: float = 0.7
 
 
 def said_again(known: Record, again: Record) -> Record:
@@ -70,11 +78,11 @@ def learning_score(record: Record, now: int, uses: int = 0) -> float:
     return round(0.6 * record.confidence + 0.2 * freshness(record, now) + 0.2 * use(uses), 6)
 
 
-def top(learnings: Iterable[Record], now: int, *, limit: int = 5, above: float = 0.7) -> list[Record]:
+def top(learnings: Iterable[Record], now: int, shown: Shown) -> list[Record]:
     """The learnings that go into a prompt: sure enough, the most used first, then the surest, then the newest."""
-    sure = [each for each in learnings if each.confidence > above and is_current(each, now)]
+    sure = [each for each in learnings if each.confidence > shown.above and is_current(each, now)]
     sure.sort(key=lambda each: (-each.data.get("usage_count", 0), -each.confidence, -each.created_at, each.id))
-    return sure[:limit]
+    return sure[: shown.limit]
 
 
 def _rounded(confidence: float) -> float:

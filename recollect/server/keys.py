@@ -16,8 +16,8 @@ from typing import Any
 
 from recollect import validate
 from recollect.bound_keys import KEY, KEYS
-from recollect.errors import Conflict, NotFound, ValidationError
-from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, Changes, Clock, Record, Scope, iso, new_id
+from recollect.errors import Conflict, NotFound
+from recollect.records import Changes, Clock, Record, Scope, iso, new_id
 from recollect.stores.contract import Mark, Store
 
 SCOPES = ("read", "write", "admin")
@@ -25,11 +25,8 @@ SCOPES = ("read", "write", "admin")
 ID_BYTES, SECRET_BYTES = 6, 32
 NAME_BYTES = 128
 """A name tells people which key this is: a few words."""
-LIFE_DAYS_MAX = 3_650
 
 _TOKEN = re.compile(r"rk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})\Z")
-_LIFE = re.compile(r"([1-9][0-9]{0,5})(m|h|d)\Z")
-_UNIT_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,7 @@ class Keys:
             scope=validate.choice(scope, SCOPES, "scope"),
             name=validate.text(name, "name", NAME_BYTES) if name else "",
             created_at=now,
-            expires_at=None if expires is None else now + life_ms(expires),
+            expires_at=None if expires is None else now + validate.life_ms(expires, "expires"),
         )
         secret = secrets.token_urlsafe(SECRET_BYTES)
         data = {
@@ -182,19 +179,6 @@ class Keys:
                     return await self.revoke(id)  # somebody else revoked it in the meantime
             return _key(record)
         raise NotFound("no such key; `recollect keys list` shows their ids", field="id")
-
-
-def life_ms(text: str, field: str = "expires") -> int:
-    """Parse a lifetime written as "90d", "12h" or "30m" into milliseconds.
-
-    >>> life_ms("90d") == 90 * 24 * 3600 * 1000
-    True
-    """
-    found = _LIFE.match(text)
-    life = int(found[1]) * _UNIT_MS[found[2]] if found else 0
-    if not 0 < life <= LIFE_DAYS_MAX * DAY_MS:
-        raise ValidationError(f"must be a duration such as 90d, 12h or 30m, at most {LIFE_DAYS_MAX} days", field=field)
-    return life
 
 
 def _hash(secret: str) -> bytes:

@@ -13,7 +13,7 @@ from recollect.filters import Filter
 from recollect.layers import LAYERS
 from recollect.learnings import Learnings
 from recollect.ledger import Ledger
-from recollect.policies.learnings import RETIRED_BELOW, top
+from recollect.policies.learnings import RETIRED_BELOW, Shown, top
 from recollect.records import Changes, Record, Scope
 from recollect.stores import open_store
 from recollect.upkeep import note_uses
@@ -116,7 +116,7 @@ async def test_the_sure_and_most_used_learnings_go_into_a_prompt(ledger, learnin
     assert (best[0].usage_count, best[0].last_used is not None) == (3, True)
     assert len(await learnings.top(limit=2)) == 2
     records = [record async for record in ledger.walk(Filter(ANN.partition, layers=("learning",)))]
-    assert [record.id for record in top(records, clock())] == [each.id for each in best]
+    assert [record.id for record in top(records, clock(), Shown())] == [each.id for each in best]
 
 
 async def test_an_orgs_learnings_are_seen_by_all_of_its_users_and_changed_by_none(ledger, learnings):
@@ -201,3 +201,14 @@ async def test_two_processes_acting_on_a_learning_at_the_same_instant_count_twic
     for _ in both:
         await getattr(both[0], verb)(*({"add": ["Likes long answers."]}.get(verb, [alone.id])))
     assert (await both[0].get(kept.id)).confidence == (await both[0].get(alone.id)).confidence
+
+
+async def test_a_deployment_can_choose_which_learnings_go_into_a_context(open_memory):
+    memory = await open_memory(learnings_in_prompt=2, learnings_above=0.4)
+    ann = memory.user("ann")
+    for number, confidence in enumerate((0.35, 0.45, 0.55, 0.65)):
+        await ann.add_learning(f"asks question {number}", confidence=confidence)
+    context = await ann.get_context("Anything?", sections=["learnings"])
+    assert [f"question {number}" in context.system for number in range(4)] == [False, False, True, True]
+    with pytest.raises(ValidationError):
+        await open_memory(learnings_above=1.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recollect import Memory, flow
-from recollect.errors import NotFound, Unavailable
+from recollect.errors import NotFound, Unavailable, ValidationError
 from recollect.layers import LAYERS
 from recollect.records import DAY_MS, HOUR_MS, Changes, Partition, Record, Scope
 from recollect.stores import open_store
@@ -64,6 +64,117 @@ async def test_a_deployment_can_choose_other_lifetimes(open_memory, clock):
     assert len(await chat.window("sliding_window_summary")) == 2
     clock.advance(milliseconds=1)
     assert await chat.window("sliding_window_summary") == []
+
+
+LIVING = {
+    "conversation": lambda ann: ann.session("s").add_message("user", "the sail"),
+    "working": lambda ann: ann.session("s").working.set({"n": 1}),
+    "episodic": lambda ann: ann.add_memory("We met in spring.", layer="episodic"),
+    "long_term": lambda ann: ann.add_memory("Ann was born in Oslo."),
+    "fact": lambda ann: ann.facts.add("city", "Oslo"),
+    "preference": lambda ann: ann.update_preference("theme", "dark"),
+    "learning": lambda ann: ann.add_learning("asks in the evening", type="pattern"),
+    "customization": lambda ann: ann.customize("Answer briefly.", agent="support"),
+    "entity": lambda ann: ann.graph.add_entity("Bjorn", type="person"),
+    "relation": lambda ann: ann.graph.relate("Ann", "knows", "Bjorn"),
+}
+
+
+async def layers_of(user):
+    return {line.get("layer") for line in await user.export()}
+
+
+@pytest.mark.parametrize("layer", LIVING)
+async def test_a_deployment_can_choose_the_lifetime_of_any_layer(open_memory, clock, layer):
+    memory = await open_memory(lives={layer: "2d"})
+    ann = memory.user("ann")
+    await LIVING[layer](ann)
+    await memory.work()
+    clock.advance(days=2, milliseconds=-1)
+    assert layer in await layers_of(ann)
+    clock.advance(milliseconds=1)
+    assert layer not in await layers_of(ann)
+    await ann.get_context("Where was Ann born, and whom does she know?")  # the other layers do without it
+
+
+async def test_a_deployment_can_choose_how_long_entities_are_cached(open_memory, clock):
+    memory = await open_memory(lives={"entity_cache": "3h"})
+    await memory.entities("acme").put("order", "42", {"status": "shipped"})
+    clock.advance(hours=3, milliseconds=-1)
+    assert await memory.entities("acme").get("order", "42") == {"status": "shipped"}
+    clock.advance(milliseconds=1)
+    assert await memory.entities("acme").get("order", "42") is None
+
+
+async def test_a_fact_that_is_told_again_begins_its_life_again(open_memory, clock):
+    memory = await open_memory(lives={"fact": "2d"})
+    ann = memory.user("ann")
+    await ann.facts.add("city", "Oslo")
+    clock.advance(days=1)
+    await ann.facts.add("city", "Oslo")
+    clock.advance(days=2, milliseconds=-1)
+    assert [fact.value for fact in (await ann.profile()).facts] == ["Oslo"]
+    clock.advance(milliseconds=1)
+    assert not (await ann.profile()).facts
+
+
+async def test_a_new_vector_and_an_import_begin_no_life_again(open_memory, clock, tmp_path):
+    lives, url = {"fact": "2d"}, f"sqlite:///{tmp_path}/facts.db"
+    old = await open_memory(url, lives=lives, embedder=HashingEmbedder(32))
+    await old.user("ann").facts.add("city", "Oslo")
+    await old.work()
+    clock.advance(days=1)
+    other = await open_memory("memory://", lives=lives)
+    await other.user("ann").import_records(await old.user("ann").export())
+    old = await open_memory(url, lives=lives, embedder=HashingEmbedder(64))
+    assert sum(each.done for each in await old.reembed()) == 1
+    for memory in (old, other):
+        assert (await memory.user("ann").profile()).facts
+    clock.advance(days=1)
+    for memory in (old, other):
+        assert not (await memory.user("ann").profile()).facts
+
+
+async def test_what_is_forgotten_stays_forgotten_where_changes_begin_a_life_again(open_memory, clock):
+    lives = dict.fromkeys(("fact", "preference", "learning", "entity", "relation"), "2d")
+    memory = await open_memory(lives=lives)
+    ann = memory.user("ann")
+    told = []
+    for words in ("I live in Lisbon with my sister Xenia.", "I live in Oslo and like short answers.", "I love chess."):
+        told.append(await ann.session("s").add_message("user", words))
+        await memory.work()
+        clock.advance(hours=1)
+    assert {"fact", "entity", "relation"} <= await layers_of(ann)
+    for message in told:
+        await ann.forget(message.id)
+        await memory.work()
+    assert await layers_of(ann) == {None}  # the first line of an export, which describes it
+    assert not (await ann.profile()).facts
+
+
+async def test_messages_can_be_kept_for_good(open_memory, clock):
+    memory = await open_memory(lives={"conversation": "kept"})
+    chat = memory.user("ann").session("s")
+    await chat.add_message("user", "the old sail")
+    clock.advance(days=36_500)
+    await memory.work()
+    assert len(await chat.window()) == 1
+
+
+@pytest.mark.parametrize(
+    ("lives", "field"),
+    [
+        ({"fact": "soon"}, "lives.fact"),
+        ({"fact": "0d"}, "lives.fact"),
+        ({"facts": "2d"}, "lives"),
+        ({"fact": 2}, "lives"),
+        ("fact", "lives"),
+    ],
+)
+async def test_a_lifetime_that_cannot_be_meant_is_refused_at_the_start(open_memory, lives, field):
+    with pytest.raises(ValidationError) as refused:
+        await open_memory(lives=lives)
+    assert refused.value.field == field
 
 
 async def test_knowledge_is_kept_for_years(memory, clock):
