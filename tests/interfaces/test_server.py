@@ -657,15 +657,16 @@ def running(tmp_path_factory):
         yield url.host, url.port, server.pid
 
 
-def talk(place: tuple[str, int], *pieces: bytes, wait_s: float = 5.0, pause_s: float = 0.0) -> bytes:
-    """What a server answers to these bytes, until it hangs up or goes quiet."""
-    with socket.create_connection(place, timeout=wait_s) as connection:
+def talk(place: tuple[str, int], *pieces: bytes, quiet_s: float = 5.0, pause_s: float = 0.0) -> bytes:
+    """What a server answers to these bytes, until it hangs up or goes quiet. It may take its time to begin."""
+    with socket.create_connection(place, timeout=60) as connection:
         for piece in pieces:
             connection.sendall(piece)
             time.sleep(pause_s)
         answer = b""
         try:
             while part := connection.recv(65_536):
+                connection.settimeout(quiet_s)
                 answer += part
         except (TimeoutError, ConnectionError):
             pass
@@ -696,7 +697,7 @@ HEAD = b"POST /api/users/ann/memories HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Typ
     ],
 )
 def test_a_malformed_request_is_refused_and_the_connection_closed(running, pieces, status):
-    answer = talk(running[:2], *pieces, wait_s=2.0)
+    answer = talk(running[:2], *pieces, quiet_s=2.0)
     assert answer.startswith(b"HTTP/1.1 %d" % status), answer[:200]
     assert httpx.get(f"http://{running[0]}:{running[1]}/health").status_code == 200
 
@@ -797,7 +798,7 @@ def _heard(address: str) -> None:
 def test_a_stop_lets_running_requests_finish_and_loses_nothing(tmp_path):
     url = f"sqlite:///{tmp_path}/kept.db"
     with process(tmp_path, "--url", url) as (address, running):
-        with httpx.Client(base_url=address) as client:
+        with httpx.Client(base_url=address, timeout=STOP_S) as client:
             client.post("/api/users/ann/memories", json={"content": "Before."}).raise_for_status()
         place = (httpx.URL(address).host, httpx.URL(address).port)
         body = json.dumps({"content": "While it stops."}).encode()
@@ -812,7 +813,7 @@ def test_a_stop_lets_running_requests_finish_and_loses_nothing(tmp_path):
         code = running.wait(STOP_S)
         took_s = time.monotonic() - asked_at
     with process(tmp_path, "--url", url) as (address, _):
-        kept = httpx.get(f"{address}/api/users/ann/memories").json()["memories"]
+        kept = httpx.get(f"{address}/api/users/ann/memories", timeout=STOP_S).json()["memories"]
     assert answer.startswith(b"HTTP/1.1 201") and code == 0 and took_s < STOP_S
     assert [each["content"] for each in kept] == ["Before.", "While it stops."]
 

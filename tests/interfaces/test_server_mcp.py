@@ -23,7 +23,7 @@ async def assistant(address: str, token: str = "", query: str = "?user=ann", mod
     """A client of `/mcp` with a key."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=10) as web,
+        httpx2.AsyncClient(headers=headers, timeout=60) as web,
         Client(streamable_http_client(f"{address}/mcp{query}", http_client=web), mode=mode) as client,
     ):
         yield client

@@ -321,7 +321,7 @@ async def remote():
 
 @pytest.fixture
 async def embedder(remote):
-    made = EndpointEmbedder("small", url=remote.url, key=KEY, answer_s=0.3, wait_s=0.01)
+    made = EndpointEmbedder("small", url=remote.url, key=KEY, wait_s=0.01)
     yield made
     await made.disconnect()
 
@@ -398,9 +398,11 @@ async def test_work_waits_as_long_as_the_embedder_endpoint_asks(remote, embedder
 
 
 async def test_a_request_that_timed_out_is_not_retried(remote, embedder):
+    impatient = EndpointEmbedder("small", url=remote.url, key=KEY, answer_s=0.3)
     remote.faults = [sleep_on_it]
     with pytest.raises(EmbeddingError, match="did not answer in time"):
-        await embedder.embed(["cat"])
+        await impatient.embed(["cat"])
+    await impatient.disconnect()
     assert len(remote.requests) == 1
     assert (await embedder.embed(["cat"])).shape == (1, 3)
 
