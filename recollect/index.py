@@ -420,6 +420,11 @@ class PartitionIndex:
         self._read_words()
         return self._words.scores(query, len(self.records))
 
+    def cover(self, query: Sequence[str]) -> Scores:
+        """The share of what is asked that each row has, weighted by rarity."""
+        self._read_words()
+        return self._words.cover(query, len(self.records))
+
     def _read_words(self) -> None:
         """Read the texts that came since the last query."""
         self._read_texts(len(self.records))

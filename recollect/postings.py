@@ -404,6 +404,22 @@ class Words:
             scores[np.fromiter(few, np.intp, len(few))] += np.fromiter(few.values(), np.float64, len(few))
         return scores
 
+    def cover(self, query: Sequence[str], size: int) -> Scores:
+        """The share of these terms that each row has, weighted by rarity."""
+        scores: Scores = np.zeros(size, np.float32)
+        told = _weighed(self.told(query), size)
+        total = max(sum(weight for _, weight in told), 1e-6)
+        few: dict[int, float] = {}
+        for term, (entries, weight) in zip(query, told, strict=True):
+            if len(entries) > FEW_ROWS:
+                scores[self._posted(term, entries)[0]] += np.float32(weight / total)
+            else:
+                for entry in entries:
+                    few[entry >> COUNT_BITS] = few.get(entry >> COUNT_BITS, 0.0) + weight / total
+        if few:
+            scores[np.fromiter(few, np.intp, len(few))] += np.fromiter(few.values(), np.float64, len(few))
+        return scores
+
     def posted(self, term: str) -> tuple[Rows, Scores] | None:
         """The rows of a term, and how often it occurs in each; None if it occurs nowhere."""
         entries = self._entries(term)
@@ -480,10 +496,14 @@ class Words:
 
 def cover(row: int, told: Told, size: int) -> float:
     """The share of a question's terms that a row has, weighted by rarity; `size` is the number of rows."""
-    if size < RARITY_ROWS:
-        told = [(entries, rarity(RARITY_ROWS, len(entries))) for entries, _ in told]
+    told = _weighed(told, size)
     total = sum(weight for _, weight in told)
     return sum(weight for entries, weight in told if _has(entries, row)) / max(total, 1e-6)
+
+
+def _weighed(told: Told, size: int) -> Told:
+    """The rows of each term and its weight, which in a few rows is not left to chance."""
+    return told if size >= RARITY_ROWS else [(entries, rarity(RARITY_ROWS, len(entries))) for entries, _ in told]
 
 
 def _has(entries: Entries, row: int) -> bool:

@@ -93,13 +93,16 @@ class _Scored:
     """One index with the score of each of its rows, and what the score is made of.
 
     `talk` has the rows that are turns, the row of weights used for them, and their features; None where turns are not
-    scored as such. `told` has the rows of each term of the question, and how informative it is.
+    scored as such. `signs` is what notes get for telling a time or a number. `told` has the rows of each term of the
+    question, and how informative it is.
     """
 
     index: PartitionIndex
     total: Scores
     words: Scores
     word_factor: float
+    cover: Scores
+    cover_factor: float
     meaning: Scores | None
     meaning_factor: float
     at: int
@@ -108,6 +111,7 @@ class _Scored:
     in_time: NDArray[np.bool_] | None
     told: Told
     echoes: frozenset[int]
+    signs: Scores | None = None
     latest: Scores | None = None
     in_parts: Scores | None = None
 
@@ -138,9 +142,12 @@ class Legs(Mapping[str, Leg]):
             scored, row, record = self._scored, self._row, self._record
             recency = scoring.recency(np.array([record.when]), scored.at)
             share = 1.0 if scored.talk is None else scoring.BESIDE_TALK
-            self._made = {"words": float(scored.words[row]) * scored.word_factor * share}
+            worded = float(scored.words[row]) * scored.word_factor + float(scored.cover[row]) * scored.cover_factor
+            self._made = {"words": worded * share}
             if scored.meaning is not None:
                 self._made["meaning"] = float(scored.meaning[row]) * scored.meaning_factor * share
+            if scored.signs is not None:
+                self._made["form"] = float(scored.signs[row]) * share
             if scored.talk is not None and scored.talk[0][row]:
                 self._made |= scoring.leg_shares(scored.talk[1], scored.talk[2][:, row])
             if scored.in_time is not None:
@@ -413,16 +420,20 @@ def _score(
     words = index.words(question.terms)
     word_factor = scoring.word_factor(_best(words, alive, all_alive))
     prior = index.prior(question.at)
-    total: Scores = prior + words * np.float32(word_factor)
+    cover = index.cover(question.terms)
+    cover_factor = scoring.cover_factor(_best(cover, alive, all_alive))
+    total: Scores = prior + words * np.float32(word_factor) + cover * np.float32(cover_factor)
     meaning, meaning_factor = None, 0.0
     if question.vector is not None:
         only = None if question.near is None else index.worth_comparing(question.near, words)
         meaning = index.meaning(question.vector, alive, question.earlier, only)
         meaning_factor = scoring.meaning_factor(_best(meaning, alive, all_alive))
         total += meaning * np.float32(meaning_factor)
-    talk = None
-    asked = Asked.of(question.text) if index.sessions and (not layers or "conversation" in layers) else None
-    if asked is not None and asked.question:
+    asked, talk = Asked.of(question.text), None
+    signs = scoring.told_signs(index.talk(), asked) if asked.for_signs else None
+    if signs is not None:
+        total += signs
+    if index.sessions and asked.question and (not layers or "conversation" in layers):
         turns = index.mask(now, ("conversation",))[0] & alive
         row, features = turn_features(index, question, asked, turns, words, meaning, word_vectors)
         talk = turns, row, features
@@ -442,8 +453,8 @@ def _score(
     if echoes:
         total[list(echoes)] -= np.float32(scoring.ECHO_LESS)
     return _Scored(
-        index, total, words, word_factor, meaning, meaning_factor, question.at, alive, talk, in_time,
-        index.told(question.terms), echoes, latest,
+        index, total, words, word_factor, cover, cover_factor, meaning, meaning_factor, question.at, alive, talk,
+        in_time, index.told(question.terms), echoes, signs, latest,
     )  # fmt: skip
 
 

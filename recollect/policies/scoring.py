@@ -1,7 +1,8 @@
 """How hits are ranked: features of each row, scaled within the query, weighted and added.
 
 Rank fusion throws away how far ahead the first hit is; a weighted sum of scaled scores keeps it.
-Notes (long-term memories, episodes, facts) are weighted by `WEIGHTS`. Turns of a conversation offer
+Notes (long-term memories, episodes, facts) are weighted by `WEIGHTS`: above all by how much of what is asked they
+have (`cover`), which a count of words, best of the query first, does not tell. Turns of a conversation offer
 more to rank by: what surrounds them, the session they are in, who said them. Their weights are in
 `TALK`, one row for each kind of talk, fitted by tools/fit_ranking.py.
 """
@@ -37,9 +38,10 @@ FEEDBACK_ROWS = 3
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The most that each leg of a note may add to its score."""
+    """The most that each feature of a note may add to its score; words and cover are one leg of the explanation."""
 
-    words: float = 0.60
+    words: float = 0.10
+    cover: float = 0.50
     meaning: float = 0.30
     recency: float = 0.04
     importance: float = 0.06
@@ -48,8 +50,10 @@ class Weights:
 WEIGHTS = Weights()
 LATEST_ASKED = 0.05
 """What the newest row gets where the question asks for the latest; older rows get less."""
+TIME_TOLD, NUMBER_TOLD = 0.15, 0.08
+"""What a note gets for mentioning a time where the question asks when, or a number where it asks how many."""
 BESIDE_TALK = 0.75
-"""How much the words and meaning of a note count beside turns, which have more features than those two."""
+"""How much what a question asks of a note counts beside turns, which have more features than notes."""
 TIME_ASKED = 0.15
 """What a row gets for falling into the time that the question names."""
 
@@ -253,6 +257,11 @@ def word_factor(best: float) -> float:
     return WEIGHTS.words / best if best > 0 else 0.0
 
 
+def cover_factor(best: float) -> float:
+    """The factor that turns the share of a question that a row covers into its share of the score."""
+    return WEIGHTS.cover / best if best > 0 else 0.0
+
+
 def meaning_factor(best: float) -> float:
     """The factor that turns a cosine into its share."""
     return WEIGHTS.meaning / max(best, MEANING_LEAST)
@@ -415,6 +424,12 @@ class Asked:
         return cls(
             question, bool(_YOU.search(text)), bool(_WHEN.match(text)), bool(_MANY.search(text)), frozenset(words)
         )
+
+
+def told_signs(talk: Talk, asked: Asked) -> Scores:
+    """What notes get for telling the time or the number that a question asks for."""
+    told: Scores = np.float32(TIME_TOLD * asked.when) * talk.time + np.float32(NUMBER_TOLD * asked.many) * talk.number
+    return told
 
 
 def talk_features(

@@ -235,7 +235,7 @@ def test_the_importance_table_is_the_one_in_the_code():
 
 def test_the_search_weights_are_those_in_the_code():
     text = (ROOT / "docs" / "how-to" / "search-and-filters.md").read_text(encoding="utf-8")
-    shown = dict(re.findall(r"(words|meaning|importance|recency)\s(0\.\d\d)", text))
+    shown = dict(re.findall(r"(words|cover|meaning|importance|recency)\s(0\.\d\d)", text))
     assert {name: float(weight) for name, weight in shown.items()} == asdict(SEARCH_WEIGHTS)
 
 

@@ -37,6 +37,23 @@ async def test_the_best_answer_comes_first(memory):
     assert (await found(ann, "What does my dog Rex eat?"))[0] == "My dog Rex eats green apples."
 
 
+async def test_a_memory_that_has_more_of_what_is_asked_comes_before_one_that_repeats_a_word_of_it(open_memory):
+    ann = (await open_memory(embedder="none")).user("ann")
+    told = "In Lisbon, before the concert we had talked about all summer, Mia bought a blue guitar from a stranger."
+    await ann.add_memories(["Guitar, guitar, guitar.", "Mia, Mia!", told, *(f"Note {n} of a list." for n in range(9))])
+    assert await found(ann, "Where did Mia buy a guitar?", limit=1) == [told]
+
+
+async def test_memories_that_tell_a_time_or_a_number_answer_questions_for_one(memory):
+    ann = memory.user("ann")
+    when, many, neither = "The boat was painted in June 2023.", "The boat has 3 sails.", "The boat is green."
+    await ann.add_memories([neither, many, when])
+    await memory.work()
+    hits = await ann.search_memory("When was the boat repaired?", layer="long_term")
+    assert hits[0].content == when and hits[0].legs["form"].share > 0 == hits[-1].legs["form"].share
+    assert (await found(ann, "How many masts has the boat?", layer="long_term"))[0] == many
+
+
 @pytest.mark.parametrize("number", [np.nan, np.inf])
 async def test_a_damaged_vector_is_rebuilt_and_breaks_no_search(open_memory, store_url, clock, number):
     texts = ["My dog Rex eats green apples.", "The car needs new tyres.", "Grandmother paints boats."]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.policies.inflections import WORD_OF
-from recollect.policies.scoring import K1, B, rarity
+from recollect.policies.scoring import K1, RARITY_ROWS, B, rarity
 from recollect.policies.words import STEMMED_MAX, beginnings, kept_by, pieces, query_terms, stem, terms
 from recollect.postings import TOGETHER, Vocabulary, Words
 
@@ -40,6 +40,17 @@ def by_the_book(texts: list[str], query: list[str]) -> list[float]:
     return scores
 
 
+def shares(texts: list[str], query: list[str]) -> list[float]:
+    """The share of the terms that each text has, rare ones first."""
+    held = [set(terms(text)) for text in texts]
+    size = max(len(texts), RARITY_ROWS)
+    weights = [rarity(size, sum(term in each for each in held)) for term in query]
+    return [
+        sum(weight for term, weight in zip(query, weights, strict=True) if term in each) / (sum(weights) or 1)
+        for each in held
+    ]
+
+
 @given(
     texts=st.lists(LINES, min_size=TOGETHER - 4, max_size=TOGETHER + 20),
     cut=st.integers(0, 40),
@@ -54,6 +65,7 @@ def test_rows_score_as_textbook_bm25_even_when_added_after_a_query_or_a_rest(tex
     if rests:
         words.rest()
     assert words.scores(query, len(words)).tolist() == pytest.approx(by_the_book(texts, query), abs=1e-5)
+    assert words.cover(query, len(words)).tolist() == pytest.approx(shares(texts, query), abs=1e-5)
     assert words.lengths().tolist() == [len(terms(text)) for text in texts]
     for term in query:
         rows, times = words.posted(term) or ([], [])
