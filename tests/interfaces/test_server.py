@@ -40,18 +40,6 @@ SECRET = "xyzzy-plugh"
 ANN = "/api/users/ann"
 
 
-@pytest.fixture
-async def service(clock):
-    async with opened(clock=clock) as service:
-        yield service
-
-
-@pytest.fixture
-async def client(service):
-    async with client_of(service) as client:
-        yield client
-
-
 async def ok(answer) -> Any:
     """The result of a call that must succeed."""
     found = await answer
