@@ -6,6 +6,9 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet
 # The compiled files list every dependency. Without --no-deps pip resolves them again, and rejects all of them as soon as
 # a newer version is released of a package that another one requires with an extra.
 PINNED := --no-deps --require-hashes
+# The tests start hundreds of processes. Where the environment forbids Python to keep what it compiled, as many container
+# images do, each of them would compile all it imports again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help run chat test lint bench bench-load bench-adapters drills image sync cosmos aisdk browser typescript requirements clean
 

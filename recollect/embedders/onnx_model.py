@@ -35,10 +35,9 @@ Text = str | tuple[str, str]
 class OnnxModel:
     """Runs texts through a folder's `model.onnx`. Loaded with the first text; safe to share between threads."""
 
-    def __init__(self, folder: Path, *, tokens_max: int = TOKENS_MAX, threads: int = 1) -> None:
+    def __init__(self, folder: Path, *, tokens_max: int = TOKENS_MAX) -> None:
         self._folder = folder
         self._tokens_max = tokens_max
-        self._threads = threads
         self._loading = threading.Lock()
         self._session: Any = None
         self._tokenizer: Any = None
@@ -57,8 +56,8 @@ class OnnxModel:
             if self._session is not None:
                 return
             options = onnxruntime.SessionOptions()
-            # One thread per run by default: concurrent runs share the cores, and a busy machine is not slowed down.
-            options.intra_op_num_threads = options.inter_op_num_threads = self._threads
+            # One thread per run: concurrent runs share the cores, and a busy machine is not slowed down.
+            options.intra_op_num_threads = options.inter_op_num_threads = 1
             options.log_severity_level = 4  # errors are raised; repeating them on standard error helps nobody
             try:
                 tokenizer = Tokenizer.from_file(str(self._folder / TOKENIZER_FILE))

@@ -32,7 +32,7 @@ _ZIP = b"PK\x03\x04"
 _DECODER = json.JSONDecoder()
 
 
-def open_file(path: Path, field: str = "file") -> BinaryIO:
+def open_file(path: Path) -> BinaryIO:
     """A regular file, open for reading; anything else is refused before a byte of it is read.
 
     Reading a folder, a pipe or a device hangs or never ends. A symbolic link as the last part of
@@ -41,15 +41,15 @@ def open_file(path: Path, field: str = "file") -> BinaryIO:
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         if path.is_symlink():
-            raise ValidationError("is a symbolic link; give the file that it points to", field=field)
+            raise ValidationError("is a symbolic link; give the file that it points to", field="file")
         descriptor = os.open(path, flags)
     except FileNotFoundError as error:
-        raise NotFound("there is no such file", field=field) from error
+        raise NotFound("there is no such file", field="file") from error
     except (OSError, ValueError) as error:
-        raise ValidationError("cannot be opened for reading", field=field) from error
+        raise ValidationError("cannot be opened for reading", field="file") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise ValidationError("must be a plain file; for a pipe, write - and send it to standard input", field=field)
+        raise ValidationError("must be a plain file; for a pipe, write - and send it to standard input", field="file")
     return os.fdopen(descriptor, "rb")
 
 

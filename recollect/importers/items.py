@@ -235,11 +235,11 @@ def time_of(value: object, field: str = "created_at") -> int | None:
     return validate.moment(int(value if abs(value) >= SECONDS_MAX else value * 1000), field)
 
 
-def json_of(raw: object, field: str, max_bytes: int = validate.LIMITS.body_bytes) -> Any:
+def json_of(raw: object, field: str) -> Any:
     """The JSON in a cell of a table or a key in Redis."""
     if isinstance(raw, str):
         raw = raw.encode("utf-8", "surrogateescape")
-    return validate.json_text(raw if isinstance(raw, bytes) else b"", field, max_bytes=max_bytes)
+    return validate.json_text(raw if isinstance(raw, bytes) else b"", field, max_bytes=validate.LIMITS.body_bytes)
 
 
 def object_of(raw: object, field: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -53,21 +53,12 @@ _FORMS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """What a line must have to be one of these, and what else it may have."""
 
 
-async def import_jsonl(
-    user: User,
-    file: BinaryIO,
-    *,
-    session: str = DEFAULT_SESSION,
-    all_or_nothing: bool = False,
-    dry_run: bool = False,
-    advance: Callable[[int], None] = lambda _: None,
-) -> Imported:
+async def import_jsonl(user: User, file: BinaryIO, *, session: str = DEFAULT_SESSION) -> Imported:
     """Store the lines of a file under a user, and report what became of each.
 
-    `session` is for messages that name none. With `all_or_nothing` the file must be able to `seek`.
+    `session` is for messages that name none.
     """
-    source = Lines(file, session=session)
-    return await bring_in(source, lambda _: user, all_or_nothing=all_or_nothing, dry_run=dry_run, advance=advance)
+    return await bring_in(Lines(file, session=session), lambda _: user)
 
 
 @contextmanager

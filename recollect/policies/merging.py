@@ -181,7 +181,15 @@ class Wording:
         return Statement.of(self.text)
 
     def is_near(self, other: Wording, cosine: float) -> bool:
-        """Whether the two texts, whose embeddings are this close, say the same."""
+        """Whether the two texts, whose embeddings are this close, say the same.
+
+        They need the same numbers, names, negations, tenses and order of words, and almost the same words.
+
+        >>> Wording("I really like green tea").is_near(Wording("I like green tea."), 0.97)
+        True
+        >>> Wording("I like green tea").is_near(Wording("I don't like green tea"), 0.97)
+        False
+        """
         if not cosine >= COSINE_MIN:
             return False
         return self.normal == other.normal or self.statement.says_the_same(other.statement)
@@ -193,19 +201,6 @@ class Wordings(dict[str, Wording]):
     def __missing__(self, text: str) -> Wording:
         self[text] = Wording(text)
         return self[text]
-
-
-def near_duplicate(a: str, b: str, cosine: float) -> bool:
-    """Whether two texts, whose embeddings are this close, say the same.
-
-    They need the same numbers, names, negations, tenses and order of words, and almost the same words.
-
-    >>> near_duplicate("I really like green tea", "I like green tea.", 0.97)
-    True
-    >>> near_duplicate("I like green tea", "I don't like green tea", 0.97)
-    False
-    """
-    return Wording(a).is_near(Wording(b), cosine)
 
 
 @dataclass(frozen=True, slots=True)

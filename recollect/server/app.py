@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from http import HTTPStatus
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -20,7 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match, Route
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from recollect import __version__
@@ -76,29 +78,43 @@ def build(service: Service) -> FastAPI:
         async with service:
             yield
 
-    app = DescribedApp(
-        title="Recollect",
-        version=__version__,
-        summary=SUMMARY,
-        docs_url=None,  # its page loads scripts from elsewhere
-        redoc_url=None,
-        redirect_slashes=False,
-        lifespan=lifespan,
-        generate_unique_id_function=call_name,
-        responses={"default": {"model": schemas.Problem, "description": "What is wrong."}},
-        exception_handlers=dict.fromkeys((RecollectError, HTTPException, RequestValidationError), _told),
-    )  # fmt: skip
+    app = _described(lifespan=lifespan)
     app.state.service = service
-    for room in ROOMS:
-        app.include_router(room.routes)
-    app.include_router(console.routes)
-    app.router.routes += assistants.routes(service)
+    app.router.routes += [*_routes(), *assistants.routes(service)]
     # The last one added is the outermost.
     app.add_middleware(BodyLimit, read=_note_bytes(service))
     app.add_middleware(Gate, service=service)
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES, compresslevel=COMPRESSION)
     app.add_middleware(Envelope, service=service)
     return app
+
+
+def _described(**more: Any) -> FastAPI:
+    """The application without its routes."""
+    return DescribedApp(
+        title="Recollect",
+        version=__version__,
+        summary=SUMMARY,
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=call_name,
+        responses={"default": {"model": schemas.Problem, "description": "What is wrong."}},
+        exception_handlers=dict.fromkeys((RecollectError, HTTPException, RequestValidationError), _told),
+        **more,
+    )  # fmt: skip
+
+
+@cache
+def _routes() -> Sequence[BaseRoute]:
+    """The routes of all rooms, for all applications: they find the service in the application that was asked.
+
+    FastAPI takes half a second to prepare them, at the first request.
+    """
+    app = _described(openapi_url=None)
+    for room in (*ROOMS, console):
+        app.include_router(room.routes)
+    return app.router.routes
 
 
 def _note_bytes(service: Service) -> BytesRead:

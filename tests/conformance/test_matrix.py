@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 
 import pytest
 
 from recollect.testing.bad_inputs import CASES, Outcome
-from recollect.testing.matrix import differences, on_store, table
+from recollect.testing.matrix import Result, differences, on_store, table
 from recollect.testing.odd_inputs import SCENES, TELLING
 from recollect.testing.stores import ON_SERVERS, fresh_url
 
 QUICK = {name: SCENES[name] for name in TELLING}
 
 
+@pytest.fixture(scope="module")
+def model() -> Result:
+    """What becomes of the inputs in memory."""
+    return asyncio.run(on_store(lambda: fresh_url("memory"), QUICK))
+
+
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.xdist_group(kind)) for kind in ON_SERVERS])
-async def test_bad_and_odd_inputs_end_as_they_do_in_memory(kind):
-    model = await on_store(lambda: fresh_url("memory"), QUICK)
+async def test_bad_and_odd_inputs_end_as_they_do_in_memory(model, kind):
     assert sum(len(outcome.answers) for outcome in model.values()) > len(CASES)
     assert differences(model, await on_store(lambda: fresh_url(kind), QUICK)) == []
 

@@ -17,6 +17,8 @@ from recollect.testing.fakes import HashingEmbedder
 from recollect.testing.faults import ended, start
 
 WRITERS, BACKUPS = 3, 5
+PAUSE_S = 0.01
+"""Between two writes of a writer: without it a fast disk makes files whose checking takes minutes."""
 
 
 def recollect(*arguments: object) -> tuple[int, str, str]:
@@ -37,6 +39,7 @@ async def write_until_told(path: Path, journals: Path, stop: Path) -> None:
                     journal.write(f"{number}\n")
                     journal.flush()
                     number += 1
+                    await asyncio.sleep(PAUSE_S)
 
         await asyncio.gather(*(one(writer) for writer in range(WRITERS)))
 

@@ -19,13 +19,6 @@ ANN = Scope(user="ann", agent="support")
 
 
 @pytest.fixture
-async def ledger(store_url, clock):
-    store = await open_store(store_url)
-    yield Ledger(store, clock, LAYERS)
-    await store.close()
-
-
-@pytest.fixture
 def mine(ledger):
     return Customizations(ledger, ANN)
 

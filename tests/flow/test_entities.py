@@ -9,10 +9,7 @@ import pytest
 
 from recollect.entities import DATA_BYTES, FOUND_MAX, EntityCache, Loads
 from recollect.errors import TooLarge, ValidationError
-from recollect.layers import LAYERS
-from recollect.ledger import Ledger
 from recollect.records import Partition
-from recollect.stores import open_store
 from recollect.stores.contract import forget_whole
 
 
@@ -34,13 +31,6 @@ class Shop:
         if isinstance(found, Exception):
             raise found
         return found
-
-
-@pytest.fixture
-async def ledger(store_url, clock):
-    store = await open_store(store_url)
-    yield Ledger(store, clock, LAYERS)
-    await store.close()
 
 
 @pytest.fixture

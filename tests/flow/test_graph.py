@@ -16,18 +16,10 @@ from recollect.layers import LAYERS
 from recollect.ledger import Ledger
 from recollect.policies import graphs
 from recollect.records import Changes, Record, Scope, Source, payload_of
-from recollect.stores import open_store
 from recollect.stores.in_memory import InMemoryStore
 from recollect.testing.fakes import ManualClock
 
 ANN = Scope("acme", "ann")
-
-
-@pytest.fixture
-async def ledger(store_url, clock):
-    store = await open_store(store_url)
-    yield Ledger(store, clock, LAYERS)
-    await store.close()
 
 
 @pytest.fixture

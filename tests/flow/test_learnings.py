@@ -10,22 +10,12 @@ import pytest
 from recollect.enrich import Draft, Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter
-from recollect.layers import LAYERS
 from recollect.learnings import Learnings
-from recollect.ledger import Ledger
 from recollect.policies.learnings import RETIRED_BELOW, Shown, top
 from recollect.records import Changes, Record, Scope
-from recollect.stores import open_store
 from recollect.upkeep import note_uses
 
 ANN = Scope(user="ann")
-
-
-@pytest.fixture
-async def ledger(store_url, clock):
-    store = await open_store(store_url)
-    yield Ledger(store, clock, LAYERS)
-    await store.close()
 
 
 @pytest.fixture

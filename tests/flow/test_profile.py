@@ -24,13 +24,6 @@ ANN = Scope(user="ann")
 
 
 @pytest.fixture
-async def ledger(store_url, clock):
-    store = await open_store(store_url)
-    yield Ledger(store, clock, LAYERS)
-    await store.close()
-
-
-@pytest.fixture
 def facts(ledger):
     return Facts(ledger, ANN)
 

@@ -1,4 +1,4 @@
-"""The command line, run in this process with its own file."""
+"""The command line, run in this process with its own file; and a server in this process, with its client."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from server_stage import client_of, opened
 
 from recollect.testing.servers.postgres import shared_server
 from recollect.testing.surfaces.commands import Ran, run_command
@@ -33,6 +34,20 @@ def recollect(url):
         return run_command([*arguments, *where], input=input)
 
     return call
+
+
+@pytest.fixture
+async def service(clock):
+    """What a server serves, with nothing in it yet."""
+    async with opened(clock=clock) as service:
+        yield service
+
+
+@pytest.fixture
+async def client(service):
+    """A client of that server."""
+    async with client_of(service) as client:
+        yield client
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import html
 import json
 import re
@@ -17,34 +19,51 @@ from server_stage import LOCAL, client_of, opened, process, proof_in, shown, sig
 
 from recollect.layers import PUBLIC_LAYERS
 from recollect.profile import Fact
+from recollect.records import Partition
 from recollect.server import console, sample
 from recollect.server.console.pages import HEADERS, STATIC
 from recollect.server.console.teaching import CHANGED
 from recollect.server.console.timeline import LETTERS_MAX, WIDTHS_PX, Label, Row, draw
 from recollect.server.metrics import Metrics, Shared
-from recollect.testing.fakes import FailingEmbedder
+from recollect.stores.in_memory import InMemoryStore
+from recollect.testing.fakes import FailingEmbedder, ManualClock
 
 NOOR = "/users/noor"
 BY_SCRIPT = {"HX-Request": "true"}
 HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}", "javascript:alert(1)")
 
 
+@pytest.fixture(scope="module")
+def sampled() -> dict[Partition, Any]:
+    """What a store holds after the sample was loaded, which takes a while: tests get copies of it."""
+
+    async def load() -> dict[Partition, Any]:
+        store, clock = InMemoryStore(), ManualClock()
+        async with opened(store, clock=clock) as service:
+            await sample.load(service.memory, "default", clock())
+        return store._rooms
+
+    return asyncio.run(load())
+
+
 @pytest.fixture
-async def service(clock):
-    async with opened(clock=clock) as service:
+def store(request) -> InMemoryStore:
+    store = InMemoryStore()
+    if "noor" in request.fixturenames:
+        store._rooms = copy.deepcopy(request.getfixturevalue("sampled"))
+    return store
+
+
+@pytest.fixture
+async def service(store, clock):
+    async with opened(store, clock=clock) as service:
         yield service
 
 
 @pytest.fixture
-async def client(service):
-    async with client_of(service) as client:
-        yield client
-
-
-@pytest.fixture
-async def noor(service, clock):
-    """The sample, and its user."""
-    return await sample.load(service.memory, "default", clock())
+async def noor(service):
+    """The user of the sample, which is in the store."""
+    return service.memory.user(sample.USER)
 
 
 async def send(client: httpx.AsyncClient, path: str, proof: str | None = None, **fields: str) -> httpx.Response:

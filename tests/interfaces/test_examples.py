@@ -21,7 +21,6 @@ from mcp import Client, StdioServerParameters
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PROGRAMS = sorted(EXAMPLES.glob("*.py"))
 SERVED = "fastapi_app.py"
-INSTALLS = re.compile(r"pip install (\.|'\.\[[a-z,-]+\]')( \w+)?")
 SHOWN = {
     "a_month.py": ["Leeds: 2 March to 20 March", "hobby           cello, swimming"],
     "assistant.py": ["monday:  Nice to meet you.", "tuesday: I remember"],

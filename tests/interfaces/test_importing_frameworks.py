@@ -36,10 +36,10 @@ TALK = [
 ]
 
 
-def given_back(url: str, session: str, user: str = "me"):
+def given_back(url: str, session: str):
     async def read():
         async with Memory.open(url, worker=False) as memory:
-            return await ChatMessageHistory(memory.user(user).session(session)).aget_messages()
+            return await ChatMessageHistory(memory.user("me").session(session)).aget_messages()
 
     return asyncio.run(read())
 

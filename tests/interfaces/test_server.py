@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema import Draft202012Validator
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance
-from server_stage import LOCAL, client_of, listening, opened, process, until
+from server_stage import LOCAL, START_S, client_of, listening, opened, process, until
 
 from recollect import errors
 from recollect.server.app import build, create
@@ -38,18 +38,6 @@ from recollect.validate import LIMITS
 
 SECRET = "xyzzy-plugh"
 ANN = "/api/users/ann"
-
-
-@pytest.fixture
-async def service(clock):
-    async with opened(clock=clock) as service:
-        yield service
-
-
-@pytest.fixture
-async def client(service):
-    async with client_of(service) as client:
-        yield client
 
 
 async def ok(answer) -> Any:
@@ -653,6 +641,7 @@ async def test_a_body_that_never_ends_or_comes_too_slowly_is_refused():
 def running(tmp_path_factory):
     """A server in its own process, for tests that leave it unchanged. Yields host, port and process."""
     with process(tmp_path_factory.mktemp("server")) as (address, server):
+        httpx.get(f"{address}/health", timeout=START_S)  # it listens before it can answer
         url = httpx.URL(address)
         yield url.host, url.port, server.pid
 

@@ -22,10 +22,10 @@ def streamed(*deltas: dict) -> bytes:
     return b"".join([*lines, b"data: [DONE]\n\n"])
 
 
-def calling(name: str, arguments: str, id: str = "c1") -> bytes:
+def calling(name: str, arguments: str) -> bytes:
     """A tool call in two parts, as endpoints send it."""
     half = len(arguments) // 2
-    first = {"index": 0, "id": id, "type": "function", "function": {"name": name, "arguments": arguments[:half]}}
+    first = {"index": 0, "id": "c1", "type": "function", "function": {"name": name, "arguments": arguments[:half]}}
     second = {"index": 0, "function": {"arguments": arguments[half:]}}
     return streamed({"tool_calls": [first]}, {"tool_calls": [second]})
 

@@ -23,18 +23,6 @@ TURN = {"chat_id": "monday", "user_id": "ann", "message": "My cat is called Admi
 QUESTION = TURN | {"message": "What is my cat called?"}
 
 
-@pytest.fixture
-async def service(clock):
-    async with opened(clock=clock) as service:
-        yield service
-
-
-@pytest.fixture
-async def client(service):
-    async with client_of(service) as client:
-        yield client
-
-
 def events(text: str) -> list[tuple[str, dict]]:
     found = []
     for block in text.strip().split("\n\n"):

@@ -27,18 +27,6 @@ LOOKS_MOST = 20
 LET_IN_S = 30.0
 
 
-@pytest.fixture
-async def service(clock):
-    async with opened(clock=clock) as service:
-        yield service
-
-
-@pytest.fixture
-async def client(service):
-    async with client_of(service) as client:
-        yield client
-
-
 async def bearer(service, **more):
     _, token = await service.keys.create(**({"org": "acme"} | more))
     return {"Authorization": f"Bearer {token}"}

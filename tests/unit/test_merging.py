@@ -12,10 +12,10 @@ from recollect.policies.merging import (
     MERGES_MAX,
     OVERLAP_MIN,
     Statement,
+    Wording,
     Wordings,
     merged,
     merges_of,
-    near_duplicate,
     normal,
     unmerged,
 )
@@ -57,8 +57,8 @@ def test_the_normal_form_of_a_normal_form_is_itself(text: str) -> None:
     ],
 )
 def test_texts_that_say_the_same_are_near_duplicates(a: str, b: str) -> None:
-    assert near_duplicate(a, b, CLOSE)
-    assert near_duplicate(b, a, CLOSE)
+    assert Wording(a).is_near(Wording(b), CLOSE)
+    assert Wording(b).is_near(Wording(a), CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -94,20 +94,20 @@ def test_texts_that_say_the_same_are_near_duplicates(a: str, b: str) -> None:
     ],
 )
 def test_texts_that_differ_in_what_they_say_are_never_near_duplicates(a: str, b: str) -> None:
-    assert not near_duplicate(a, b, 1.0)
-    assert not near_duplicate(b, a, 1.0)
+    assert not Wording(a).is_near(Wording(b), 1.0)
+    assert not Wording(b).is_near(Wording(a), 1.0)
 
 
 @pytest.mark.parametrize("cosine", [0.92, 0.0, -1.0, float("nan")])
 def test_texts_far_apart_in_meaning_are_not_duplicates_whatever_their_words(cosine: float) -> None:
-    assert not near_duplicate("I like tea", "I like tea", cosine)
+    assert not Wording("I like tea").is_near(Wording("I like tea"), cosine)
 
 
 @given(st.text(), st.text())
 def test_saying_the_same_is_symmetric(a: str, b: str) -> None:
     one, other = Statement.of(a), Statement.of(b)
     assert one.says_the_same(other) == other.says_the_same(one)
-    assert near_duplicate(a, a, 1.0)
+    assert Wording(a).is_near(Wording(a), 1.0)
 
 
 def test_the_older_record_survives_with_the_best_of_both() -> None:

@@ -119,10 +119,10 @@ async def put(store: Store, *records: Record, now: int = NOW) -> int:
     return await store.commit(Changes(records[0].scope.partition, put=records), now)
 
 
-async def put_many(store: Store, records: Sequence[Record], now: int = NOW) -> None:
+async def put_many(store: Store, records: Sequence[Record]) -> None:
     """Put records in as few commits as the limit allows."""
     for start in range(0, len(records), OPERATIONS_MAX):
-        await put(store, *records[start : start + OPERATIONS_MAX], now=now)
+        await put(store, *records[start : start + OPERATIONS_MAX])
 
 
 async def drop(store: Store, *ids: str, partition: Partition = ANN, now: int = NOW) -> int:
@@ -189,8 +189,8 @@ class Reader:
         self.mark = delta.mark
         return delta.more
 
-    async def catch_up(self, store: Store, limit: int = CHANGES_MIN) -> Mark:
-        while await self.turn_page(store, limit):
+    async def catch_up(self, store: Store) -> Mark:
+        while await self.turn_page(store, CHANGES_MIN):
             pass
         assert self.mark is not None
         return self.mark
