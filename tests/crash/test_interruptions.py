@@ -20,7 +20,8 @@ from recollect.learnings import Learnings
 from recollect.org import Org
 from recollect.profile import Facts
 from recollect.session import Session
-from recollect.testing.interruptions import INTERRUPTIONS, VERBS, Stage, drill
+from recollect.testing.interruptions import INTERRUPTIONS, drill
+from recollect.testing.verbs import VERBS, Stage
 from recollect.user import User
 from recollect.working import Working
 
