@@ -14,6 +14,7 @@ import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from recollect.errors import ModelError, RecollectError
@@ -80,10 +81,11 @@ class Allowance:
     async def _asked(self, org: str, ask: Ask) -> Any:
         assert ask.schema is not None, "only questions with a shape are asked here"
         expected = self._count(ask.text) + SCHEMA_TOKENS + ask.tokens_max
-        day = await self._take(org, expected)
-        spent = expected
+        day = await self._reserved(org, expected)
+        spent = 0
         try:
             async with self._at_once:
+                spent = expected
                 self.figures["asked"] += 1
                 answer = await self._answered(ask)
             spent = self._noted(ask, answer)
@@ -126,6 +128,16 @@ class Allowance:
         """Tokens an org has spent today."""
         found = await self._ledger.get(Partition(org, ""), [_id(self._ledger.clock() // DAY_MS)])
         return int(found[0].data["tokens"]) if found else 0
+
+    async def _reserved(self, org: str, tokens: int) -> int:
+        """Reserve tokens and return the day. Whoever is cancelled meanwhile has not asked, and gets them back."""
+        taking = asyncio.ensure_future(self._take(org, tokens))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            with suppress(RecollectError):
+                await self._settle(org, await taking, -tokens)
+            raise
 
     async def _take(self, org: str, tokens: int) -> int:
         """Reserve tokens from today's allowance, or raise `PutOff` until there are more. Return the day."""

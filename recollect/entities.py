@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recollect import validate
-from recollect.errors import Conflict, ValidationError
+from recollect.errors import Conflict, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.handles import Handle
 from recollect.ledger import PORTION_RECORDS, Ledger
@@ -40,6 +40,8 @@ CONTENT_CHARS, VALUE_CHARS = 400, 80
 PLAIN_NUMBER_DIGITS = 4
 """A number with at most this many digits names an entity only beside the word for its type: "order 42"."""
 FOUND_MAX = 10
+CLOSE_S = 2.0
+"""How long closing waits for cancelled loads: a loader may not heed it."""
 
 Loader = Callable[[str, str], Any]
 """Returns the entity of a type and id, or None; may be async. A plain function runs in a thread."""
@@ -82,6 +84,7 @@ class Loads:
 
     def __init__(self) -> None:
         self._tasks: dict[tuple[str, str], asyncio.Task[dict[str, Any] | None]] = {}
+        self._closed = False
 
     async def shared(
         self, org: str, id: str, load: Callable[[], Awaitable[dict[str, Any] | None]]
@@ -91,7 +94,28 @@ class Loads:
         if task is None:
             task = self._tasks[org, id] = asyncio.ensure_future(load())
             task.add_done_callback(lambda done: self._end(org, id, done))
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if task.cancelled() and caller is not None and not caller.cancelling():
+                # The load gave up, not this caller: a cancellation would look like its own.
+                raise self._given_up() from None
+            raise
+
+    def _given_up(self) -> Unavailable:
+        if self._closed:
+            return Unavailable("the memory is closed", field="memory")
+        return Unavailable("the load was cancelled; ask again", field="loader")
+
+    async def close(self) -> None:
+        """Cancel the loads under way: their callers are told, and nothing is left behind."""
+        self._closed = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE_S)
 
     def _end(self, org: str, id: str, task: asyncio.Task[dict[str, Any] | None]) -> None:
         del self._tasks[org, id]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -199,25 +200,29 @@ class Flow:
         return await erase_org(self.ledger, self.indexes, org)
 
     async def close(self) -> None:
+        is_home = self.loop is asyncio.get_running_loop()  # on another loop its tasks are out of reach, or gone
         try:
-            if self.loop is asyncio.get_running_loop():  # on another loop its tasks are out of reach, or gone
+            if is_home:
                 await self._wind_up()
         except RecollectError:
             pass  # this is only counts and work for later: what users said is already stored
         finally:
             for task in self._tasks:
                 task.cancel()
+            if is_home:
+                await self.loads.close()
             await self.let_go()
 
     async def let_go(self) -> None:
-        """Close everything that was opened, and do nothing else."""
-        self.indexes.close()
-        await self.ledger.store.close()
-        await self.indexing.close()
-        for remote in (*self._embedders, self.model):
-            disconnect = getattr(remote, "disconnect", None)
-            if disconnect is not None:
-                await disconnect()
+        """Close everything that was opened, and do nothing else. What cannot be closed keeps nothing else open."""
+        async with AsyncExitStack() as last_first:
+            for remote in (self.model, *self._embedders):
+                disconnect = getattr(remote, "disconnect", None)
+                if disconnect is not None:
+                    last_first.push_async_callback(disconnect)
+            last_first.push_async_callback(self.indexing.close)
+            last_first.push_async_callback(self.ledger.store.close)
+            self.indexes.close()
 
     async def _wind_up(self) -> None:
         await self._finish_work()

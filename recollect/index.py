@@ -47,6 +47,8 @@ UNHELD_LAYERS = ("past", "failure", "seal")
 """Layers that are only ever read by id or listed: no query and no context needs them."""
 
 SEARCHED = frozenset(SEARCHED_LAYERS)
+OF_SESSIONS = tuple(name for name in SEARCHED_LAYERS if "session" in LAYERS[name].scope and name != "conversation")
+"""Searched layers, besides messages, whose records belong to a session."""
 NEVER = 2**63 - 1
 GONE = -1
 """The layer number of a row whose record is gone, or has another row by now."""
@@ -176,7 +178,13 @@ class PartitionIndex:
         """Note whether a session is set aside. What is said in it meanwhile can be found once it no longer is."""
         if closed != (session in self._closed):
             (self._closed.add if closed else self._closed.discard)(session)
-            self._fill({row: self.records[row] for row in self.sessions.get(session, ())})
+            self._fill({row: self.records[row] for row in (*self.sessions.get(session, ()), *self._views_of(session))})
+
+    def _views_of(self, session: str) -> list[int]:
+        """The rows of what was made of a session, its episodes: whoever hides the messages may stop before these."""
+        numbers = [self._layers[name] for name in OF_SESSIONS if name in self._layers]
+        rows: list[int] = np.flatnonzero(np.isin(self._layer[: len(self.records)], numbers)).tolist()
+        return [row for row in rows if self.records[row].scope.session == session]
 
     def _row_for(self, record: Record) -> int | None:
         """The row that a record keeps; None if it needs a new one: it is new, its text changed, or it came back."""

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
@@ -46,6 +46,8 @@ from recollect.stores.contract import (
     offers_of,
     veil_of,
 )
+
+T = TypeVar("T")
 
 UPDATE_TRIES = 40
 """How often a read-decide-write is attempted when another process was faster. With 8, three processes that wrote one
@@ -93,6 +95,15 @@ async def within(seconds: float, event: asyncio.Event) -> None:
             await event.wait()
     except TimeoutError:
         pass
+
+
+async def ended(task: asyncio.Future[T]) -> T:
+    """Wait for a task. Whoever is cancelled meanwhile learns it when the task has ended, and so knows its outcome."""
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 class Traffic:

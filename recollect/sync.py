@@ -90,6 +90,9 @@ class _Loop:
             return under_way.result()
         except CancelledError:
             raise _closed() from None
+        except BaseException:  # an interrupt: nobody waits for the answer any more, and the work must not go on unseen
+            under_way.cancel()
+            raise
 
     def run_last(self, verb: str, call: Coroutine[Any, Any, None]) -> None:
         """Run it and stop, also when it fails; if another thread does so, wait for that. Refused, it stops nothing."""
@@ -191,8 +194,7 @@ class Memory(Opened):
             try:
                 self._loop.run("Memory.start", self._inner.start())
             except BaseException:
-                self._loop.stop()
-                self._loop = None
+                self.close()  # whoever is interrupted may have started it all the same
                 raise
         return self
 

@@ -18,7 +18,7 @@ from recollect.errors import Conflict, NotFound
 from recollect.filters import Filter
 from recollect.graph import Graph
 from recollect.layers import is_current
-from recollect.ledger import ERASURES, Ledger, portions
+from recollect.ledger import ERASURES, Ledger, ended, portions
 from recollect.policies.learnings import learning_score
 from recollect.policies.merging import KEPT_APART, unmerged
 from recollect.policies.recurring import RESTS_ON
@@ -235,14 +235,20 @@ async def note_uses(ledger: Ledger, uses: Counter[tuple[Partition, str]]) -> Non
             some = ids[start : start + CHUNK]
             used = [_used(r, uses[partition, r.id], ledger.clock()) for r in await ledger.get(partition, some)]
             for portion in portions(used):
-                try:
-                    await ledger.commit(Changes(partition, put=tuple(portion)))
-                except Conflict:
-                    pass  # a count is not worth competing with a real change
-                for record in portion:
-                    del uses[partition, record.id]
+                await ended(asyncio.ensure_future(_write_uses(ledger, partition, portion, uses)))
             for id in some:
                 uses.pop((partition, id), None)  # forgotten since
+
+
+async def _write_uses(
+    ledger: Ledger, partition: Partition, used: Sequence[Record], uses: Counter[tuple[Partition, str]]
+) -> None:
+    try:
+        await ledger.commit(Changes(partition, put=tuple(used)))
+    except Conflict:
+        pass  # a count is not worth competing with a real change
+    for record in used:
+        del uses[partition, record.id]
 
 
 def _used(record: Record, count: int, now: int) -> Record:

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from recollect.entities import DATA_BYTES, FOUND_MAX, EntityCache, Loads
-from recollect.errors import TooLarge, ValidationError
+from recollect.errors import TooLarge, Unavailable, ValidationError
 from recollect.records import Partition
 from recollect.stores.contract import forget_whole
 
@@ -84,6 +84,38 @@ async def test_a_caller_that_stops_waiting_does_not_stop_the_load_for_others(cac
     shop.open.set()
     assert await second == {"n": 1}
     assert shop.calls == 1
+
+
+async def test_closing_ends_a_load_and_tells_those_who_wait_for_it(open_memory):
+    memory, shop = await open_memory(), Shop(a={"n": 1})
+    shop.open.clear()
+    waits = asyncio.create_task(memory.entities().get("customer", "a", loader=shop))
+    await shop.asked.wait()
+    await memory.close()
+    with pytest.raises(Unavailable, match="the memory is closed"):
+        await waits
+    assert shop.calls == 1
+
+
+async def test_closing_ends_a_load_whose_caller_has_left(open_memory):
+    memory, shop = await open_memory(), Shop(a={"n": 1})
+    shop.open.clear()
+    others = asyncio.all_tasks()
+    left = asyncio.create_task(memory.entities().get("customer", "a", loader=shop))
+    await shop.asked.wait()
+    left.cancel()
+    await asyncio.wait([left])
+    await memory.close()
+    assert asyncio.all_tasks() <= others, "nothing of the load is left"
+
+
+async def test_a_load_that_cancels_itself_is_an_error_and_no_cancellation_of_its_callers(cache):
+    async def gives_up(type, id):
+        raise asyncio.CancelledError
+
+    with pytest.raises(Unavailable, match="loader"):
+        await cache.get("customer", "a", loader=gives_up)
+    assert await cache.get("customer", "a", loader=Shop(a={"n": 1})) == {"n": 1}
 
 
 async def test_a_failing_loader_fails_for_all_waiting_callers_and_is_asked_again(cache):

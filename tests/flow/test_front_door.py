@@ -15,6 +15,7 @@ from recollect import Memory
 from recollect.errors import RecollectError, Unavailable, ValidationError
 from recollect.settings import Settings
 from recollect.stores.in_memory import InMemoryStore
+from recollect.testing.fakes import CountingStore, HashingEmbedder
 
 
 async def test_a_memory_must_be_opened_before_it_is_used(store_url):
@@ -110,6 +111,24 @@ async def test_closing_or_starting_twice_does_it_once(store_url):
     await memory.user("ann").add_memory("kept")
     await memory.close()
     await memory.close()
+
+
+async def test_a_store_that_fails_to_close_keeps_nothing_else_open(clock):
+    class Failing(CountingStore):
+        async def close(self):
+            raise Unavailable(field="store")
+
+    class Connected(HashingEmbedder):
+        is_connected = True
+
+        async def disconnect(self):
+            self.is_connected = False
+
+    embedder = Connected()
+    memory = await Memory.open(Failing(InMemoryStore()), embedder=embedder, clock=clock)
+    with pytest.raises(Unavailable):
+        await memory.close()
+    assert not embedder.is_connected
 
 
 async def test_a_memory_can_be_reopened_after_closing(tmp_path):

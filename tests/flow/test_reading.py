@@ -9,9 +9,11 @@ import time
 import pytest
 
 from recollect.errors import ModelError, ValidationError
-from recollect.models import Answer, PutOff
+from recollect.models import Answer, Ask, PutOff
 from recollect.records import system_clock
+from recollect.stores import open_store
 from recollect.testing.fakes import ScriptedModel, finding, learned
+from recollect.testing.faults import cancelled_at
 
 SAID = "The thing I collect is antique barometers, thirty so far."
 NOTHING = learned()
@@ -495,6 +497,43 @@ async def test_an_org_spends_no_more_than_its_daily_budget_and_continues_tomorro
     clock.advance(days=1)
     await memory.work()
     assert len(model.asked) > asked and await memory.failures() == []
+
+
+SHAPE = {"title": "learned", "type": "object", "properties": {}}
+
+
+async def test_a_question_cancelled_before_it_was_asked_costs_nothing(open_memory, tmp_path, clock):
+    model = ScriptedModel(learned=lambda ask: Answer(json.dumps(NOTHING), 900, 100))
+    memory = await open_memory(await open_store(tmp_path / "memories.db"), llm=model)
+    allowance, ask = memory._running.allowance, Ask([{"role": "user", "content": SAID}], schema=SHAPE)
+    for at in range(1, 40):
+        reached = await cancelled_at(allowance.ask("default", ask), at, late=True)
+        if model.asked:
+            break
+        assert reached and await allowance.spent("default") == 0, f"cancelled at wait {at}"
+    assert at > 1
+
+
+async def test_questions_cancelled_in_line_for_the_model_cost_nothing(open_memory, clock):
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(ask):
+        asked.set()
+        await go_on.wait()
+        return Answer(json.dumps(NOTHING), 900, 100)
+
+    memory = await open_memory(llm=ScriptedModel(learned=slowly), llm_at_once=1)
+    allowance = memory._running.allowance
+    asks = [Ask([{"role": "user", "content": f"{SAID} {n}"}], schema=SHAPE) for n in range(3)]
+    first, *others = (asyncio.create_task(allowance.ask("default", ask)) for ask in asks)
+    await asked.wait()
+    await asyncio.sleep(0.01)
+    for waits in others:
+        waits.cancel()
+    await asyncio.wait(others)
+    go_on.set()
+    await asyncio.gather(first, return_exceptions=True)
+    assert await allowance.spent("default") == 1_000
 
 
 async def test_a_question_over_midnight_is_charged_to_the_day_it_was_asked(open_memory, clock):

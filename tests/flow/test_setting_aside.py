@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from recollect.errors import Conflict, NotFound
@@ -292,6 +294,32 @@ async def test_whatever_is_interrupted_anywhere_the_worker_completes(open_memory
         clock.advance(minutes=2)
         await memory.work()
         assert await all_of(memory) == wanted, f"broken off after {place} of {commits} commits"
+
+
+async def test_wherever_quarantine_is_broken_off_an_open_memory_finds_what_a_new_one_finds(open_memory, clock):
+    store = BreakingStore(InMemoryStore())
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    await tell(memory, clock, "s")
+    await ann.session("s").close()
+    await memory.work()
+    commits = 0
+    while True:
+        assert len(await ann.search_memory("Lisbon")) > 1
+        commits += 1
+        store.left = commits
+        with suppress(BrokenOff):
+            await ann.quarantine(session="s")
+            break
+        other = await open_memory(store)
+        found, fresh = [[hit.id for hit in await each.user("ann").search_memory("Lisbon")] for each in (memory, other)]
+        assert found == fresh, f"broken off after {commits} commits"
+        store.left = None
+        clock.advance(minutes=2)
+        await memory.work()
+        await ann.release(session="s")
+        await memory.work()
+    assert commits > 2
 
 
 # ── Episodes ─────────────────────────────────────────────────────────────────────────────────────

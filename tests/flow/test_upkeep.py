@@ -10,6 +10,7 @@ from recollect.layers import LAYERS
 from recollect.records import DAY_MS, HOUR_MS, Changes, Partition, Record, Scope
 from recollect.stores import open_store
 from recollect.testing.fakes import HashingEmbedder, MeddlingStore
+from recollect.testing.faults import SteppedStore, cancelled_at
 
 ANN = Partition("default", "ann")
 
@@ -422,6 +423,21 @@ async def test_uses_that_cannot_be_written_do_not_pile_up(tmp_path, monkeypatch)
             with pytest.raises(Unavailable, match="read-only"):
                 await memory._flow.flush_uses()
         assert sorted(memory._flow._uses.values()) == [2] * 10
+
+
+async def test_a_use_is_counted_once_even_if_the_count_is_cancelled_while_it_is_written(open_memory, tmp_path):
+    memory = await open_memory(SteppedStore(await open_store(tmp_path / "memories.db"), lambda step: None))
+    for at in range(1, 40):
+        user = memory.user(f"user{at}")
+        await user.add_memory("The office wifi rotates on Mondays.", id="wifi")
+        await memory.work()
+        await user.get_context("When does the office wifi rotate?")
+        reached = await cancelled_at(memory.work(), at, late=True)
+        await memory.work()
+        assert (await user.get_memory("wifi")).data["usage_count"] == 1, f"cancelled at wait {at}"
+        if not reached:
+            break
+    assert at > 2
 
 
 async def test_uses_of_what_an_org_shares_are_counted_there(memory):

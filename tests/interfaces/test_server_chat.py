@@ -14,6 +14,7 @@ from server_stage import client_of, listening, opened
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.server import chat as chat_routes
 from recollect.server import schemas
+from recollect.server.admission import Admission
 from recollect.server.agents import Agent, read_agents
 from recollect.server.executors import Executors
 from recollect.settings import Settings
@@ -250,6 +251,25 @@ async def test_a_client_that_leaves_mid_answer_also_stops_the_model(tmp_path, cl
             async with asyncio.timeout(5):
                 while pool.connections:
                     await asyncio.sleep(0.01)
+
+
+async def test_a_client_that_leaves_before_a_whole_answer_finds_it_stored_and_holds_nothing_up(tmp_path, clock):
+    async with endpoint(HELLO, hang=True) as (url, asked):
+        (tmp_path / "recollect.toml").write_text(f'[agents.support]\nurl = "{url}"\nmodel = "tiny"\ntimeout_s = 5\n')
+        async with opened(clock=clock, folder=tmp_path) as service, listening(service) as address:
+            service.admission = Admission(turns=1)
+            for number in range(3):
+                async with httpx.AsyncClient(base_url=address) as client:
+                    turn = asyncio.create_task(client.post("/api/chat", json=ASKED | {"chat_id": f"chat{number}"}))
+                    async with asyncio.timeout(10):
+                        while len(asked) == number:
+                            await asyncio.sleep(0.01)
+                    turn.cancel()
+                    await asyncio.wait([turn])
+            async with httpx.AsyncClient(base_url=address) as client, asyncio.timeout(10):
+                for number in range(3):
+                    while len(await told(client, f"chat{number}")) < 2:
+                        await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("name", ["url", "model", "llm", "llm_url", "base_url", "endpoint", "key"])

@@ -9,7 +9,9 @@ import importlib.util
 import inspect
 import multiprocessing
 import pickle
+import signal
 import threading
+import time
 from dataclasses import fields
 from pathlib import Path
 
@@ -220,3 +222,60 @@ def _write_until_closed(user, began):
     with contextlib.suppress(Unavailable):
         while True:
             user.session("monday").add_message("user", "One more.")
+
+
+class Endless:
+    """An embedder that never answers, and says when it is no longer waited for."""
+
+    name, dimensions = "endless", 4
+
+    def __init__(self) -> None:
+        self.entered, self.left = threading.Event(), threading.Event()
+
+    async def embed(self, texts):
+        self.entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+
+
+def interrupt_when(event: threading.Event) -> None:
+    """Interrupt the main thread, as Ctrl-C does, once this has happened."""
+
+    def interrupt() -> None:
+        event.wait(60)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+
+
+def test_an_interrupted_call_ends_and_the_memory_can_be_used_on():
+    embedder = Endless()
+    with Memory.open("memory://", embedder=embedder, worker=False) as memory:
+        memory.user("ann").session("s").add_message("user", "Stay.")
+        interrupt_when(embedder.entered)
+        with pytest.raises(KeyboardInterrupt):
+            memory.work()
+        assert embedder.left.wait(10), "its work does not go on unseen"
+        assert len(memory.user("ann").session("s").window()) == 1
+
+
+def test_an_interrupted_start_leaves_nothing_open(tmp_path):
+    started = threading.Event()
+
+    class Late(recollect.Memory):
+        async def start(self):
+            await super().start()
+            started.set()
+            time.sleep(0.3)  # the interrupt comes when all is open, and before anybody can be told
+            return self
+
+    memory = Memory(Late.open(tmp_path / "memories.db"))
+    interrupt_when(started)
+    with pytest.raises(KeyboardInterrupt):
+        memory.start()
+    assert not list(tmp_path.glob("*-wal")), "the file is closed"
+    assert "not open" in repr(memory)
+    with memory:
+        memory.user("ann").add_memory("Ann is back.")

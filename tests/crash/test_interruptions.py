@@ -1,0 +1,55 @@
+"""A verb that is cancelled, or whose store fails, at any step has happened whole or not at all; others go on.
+
+Here each verb is interrupted at a few steps, which differ from run to run. `python -m recollect.testing.interruptions`
+interrupts each at all of them, on any store.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+
+import pytest
+
+from recollect import Memory
+from recollect.customizations import Customizations
+from recollect.entities import EntityCache
+from recollect.episodes import Episodes
+from recollect.graph import Graph
+from recollect.learnings import Learnings
+from recollect.org import Org
+from recollect.profile import Facts
+from recollect.session import Session
+from recollect.testing.interruptions import INTERRUPTIONS, drill
+from recollect.testing.verbs import VERBS, Stage
+from recollect.user import User
+from recollect.working import Working
+
+HANDLES = (Memory, User, Session, Org, Facts, Learnings, Customizations, Episodes, Graph, EntityCache, Working)
+ELSEWHERE = {"Memory.start", "Memory.close"}
+"""Opening and closing are cancelled in `test_cancellation.py`."""
+WITHIN = {"apply", "run", "make", "foreseen", "remake"}
+"""Steps of the flow that are not called through a handle."""
+STEPS_MAX = 24
+
+
+def test_every_verb_that_waits_is_in_the_table():
+    verbs = {
+        f"{handle.__name__}.{name}"
+        for handle in HANDLES
+        for name, verb in vars(handle).items()
+        if inspect.iscoroutinefunction(verb) and not name.startswith("_") and name not in WITHIN
+    }
+    assert verbs - ELSEWHERE == {name.partition(" ")[0] for name in VERBS}
+
+
+@pytest.mark.parametrize("handle", HANDLES, ids=lambda handle: handle.__name__)
+async def test_a_verb_interrupted_anywhere_is_whole_or_absent_and_others_go_on(tmp_path, seed, handle):
+    chance, stage, problems, steps = random.Random(f"{seed} {handle.__name__}"), Stage("memory", tmp_path), [], 0
+    for name in VERBS:
+        if name.startswith(f"{handle.__name__}."):
+            places = sorted({1, chance.randint(1, 6), chance.randint(1, STEPS_MAX)})
+            done = await drill(name, stage, chance.choice(INTERRUPTIONS), places)
+            steps, problems = steps + done.steps, problems + done.problems
+    assert problems == []
+    assert steps > 0
