@@ -8,7 +8,7 @@ can be undone, and a memory of what recurs names its episodes and goes with them
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from recollect.enrichment import merged_pair
@@ -17,13 +17,12 @@ from recollect.errors import Conflict
 from recollect.index import PartitionIndex
 from recollect.indexes import Indexes
 from recollect.ledger import Ledger
+from recollect.pace import Pace
 from recollect.policies.merging import Wordings, glance
 from recollect.policies.recurring import RESTS_ON, Recurring, Sayings, marked, memory_id, recurring, retold, told_in
 from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, enrich_job
 from recollect.settings import Settings
 
-READ_AT_ONCE = 1_000
-"""Memories examined before yielding to other tasks."""
 EPISODES_AT_ONCE = 50
 """Episodes read before yielding to other tasks: a few milliseconds."""
 ALIKE_MAX = 50
@@ -99,15 +98,15 @@ class Consolidation:
         now = self._ledger.clock()
         found: list[Doubles] = []
         groups: dict[frozenset[str], list[Record]] = {}
-        for place, memory in enumerate(index.of_layer("long_term", now)):
-            if place % READ_AT_ONCE == 0:
-                await asyncio.sleep(0)
+        pace = Pace()
+        for memory in index.of_layer("long_term", now):
             groups.setdefault(glance(memory.content), []).append(memory)
+            await pace.done(characters=len(memory.content))
         for group in (group[:ALIKE_MAX] for group in groups.values() if len(group) > 1):
             await asyncio.sleep(0)
             found += [
                 doubles
-                for doubles in _doubles(group, now)
+                async for doubles in _doubles(group, now)
                 if dry_run or await self._committed(Changes(partition, put=(doubles.kept, doubles.ended)))
             ]
         return tuple(found)
@@ -174,18 +173,20 @@ class Consolidation:
         return True
 
 
-def _doubles(group: Sequence[Record], now: int) -> Iterator[Doubles]:
+async def _doubles(group: Sequence[Record], now: int) -> AsyncIterator[Doubles]:
     """The members of a group that say the same, each newer one with the older it is merged into."""
     stay: list[Record] = []
-    wordings = Wordings()
+    wordings, pace = Wordings(), Pace()
     for newer in sorted(group, key=lambda record: record.born):
-        pairs = ((place, merged_pair(older, newer, now, wordings)) for place, older in enumerate(stay))
-        place, pair = next(((place, pair) for place, pair in pairs if pair), (0, None))
-        if pair is None:
-            stay.append(newer)
+        for place, older in enumerate(stay):
+            pair = merged_pair(older, newer, now, wordings)
+            await pace.done(characters=len(older.content))
+            if pair:
+                stay[place] = _as_written(pair[0])
+                yield Doubles(*pair)
+                break
         else:
-            stay[place] = _as_written(pair[0])
-            yield Doubles(*pair)
+            stay.append(newer)
 
 
 def _as_written(record: Record) -> Record:

@@ -9,7 +9,7 @@ own, are outside the fence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +18,7 @@ from recollect.conversation import Conversation, spoken
 from recollect.errors import Unavailable
 from recollect.index import PartitionIndex
 from recollect.layers import LASTING, SECTIONS
+from recollect.pace import Pace
 from recollect.policies import fitting, scoring
 from recollect.policies.fencing import fenced, shown
 from recollect.policies.fitting import Item, LeftOut, Section
@@ -85,6 +86,8 @@ LINE_LEAST = 60
 """No remembered line is cut below this many tokens: shorter ones too often lose what was asked for."""
 CHARACTERS_A_TOKEN, LINE_HEAD = 4, 14
 """Estimates the length of a line before it is counted: its text, and the tokens of the day and name before it."""
+LONG_TEXTS = 5
+"""How much longer it takes to shorten a text than to read it, in the units of `pace.py`."""
 JUDGED = 5
 """Whether there is an answer is judged by the best of this many first hits."""
 TOLD_MAX = 10
@@ -248,17 +251,15 @@ class _Found:
     question: Question
     hits: Sequence[Hit]
     wanted: Mapping[str, float]
-    also: Mapping[str, Sequence[Record]]
     language: str
+    also: Mapping[str, Sequence[Record]] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, question: Question, hits: Sequence[Hit], index: PartitionIndex, also: Mapping[str, Sequence[Record]]
-    ) -> _Found:
+    def of(cls, question: Question, hits: Sequence[Hit], index: PartitionIndex) -> _Found:
         posted = zip(question.terms, index.posted(question.terms), strict=True)
         size = len(index.records)
         wanted = {term: scoring.rarity(size, len(rows[0]) if rows else 0) for term, rows in posted}
-        return cls(question, hits, wanted, also, index.language)
+        return cls(question, hits, wanted, index.language)
 
     def answerable(self) -> float:
         """The relevance of the best of the first hits."""
@@ -306,12 +307,12 @@ class ContextBuilder:
             recent = recent if policy.has_section("recent") else []
         knows_profile = policy.has_section("profile") and policy.has_layer("fact")
         asking = Asking(scope, question.text, self._clock(), summary, recent, knows_profile, self._learnings)
-        gathered = gather(index, shared, asking, hits).only(policy)
-        asked = _asked(question.text, recent)
-        found = _Found.of(question, hits, index, gathered.also)
-        return self._pack(found, gathered.records, recent, max_tokens, asked, policy)
+        found = _Found.of(question, hits, index)
+        gathered = (await gather(index, shared, asking, hits)).only(policy)
+        found, asked = replace(found, also=gathered.also), _asked(question.text, recent)
+        return await self._pack(found, gathered.records, recent, max_tokens, asked, policy)
 
-    def _pack(
+    async def _pack(
         self,
         found: _Found,
         records: dict[str, list[Record]],
@@ -339,10 +340,10 @@ class ContextBuilder:
         out += behind
         # A turn that is among the recent messages need not be remembered too; one that does not fit there must be.
         said = {message.id for message in recent}
-        packed = self._fit(found, _without(records, said), recent, left, room)
+        packed = await self._fit(found, _without(records, said), recent, left, room)
         unsaid = said - _said_in(packed, recent)
         if any(record.id in unsaid for record in records["knowledge"]):
-            packed = self._fit(found, _without(records, said - unsaid), recent, left, room)
+            packed = await self._fit(found, _without(records, said - unsaid), recent, left, room)
         kept = {name: list(items) for name, items in (lasting.kept | packed.kept).items()}
         doubled = _said_in(packed, recent)
         kept["knowledge"] = [item for item in kept["knowledge"] if item.id not in doubled]
@@ -394,7 +395,7 @@ class ContextBuilder:
         out = [LeftOut("recent", unit[0].id, size, reason) for unit, size in zip(pieces[:start], sizes, strict=False)]
         return [message for unit in pieces[start:] for message in unit], out
 
-    def _fit(
+    async def _fit(
         self, found: _Found, records: dict[str, list[Record]], recent: Sequence[Record], left: int, room: _Room
     ) -> fitting.Packed:
         """Pack what changes from turn to turn into the room that is left; shares are those of the whole room."""
@@ -409,7 +410,7 @@ class ContextBuilder:
         taken = sum(section.size for section in sections)
         share = max(int(SHARES["knowledge"] * room.tokens), left - taken)
         share = min(share, room.most.get("knowledge", share))
-        sections.append(room.bounds(self._knowledge_section(found, records["knowledge"], share, scale)))
+        sections.append(room.bounds(await self._knowledge_section(found, records["knowledge"], share, scale)))
         return fitting.pack(sections, max(left, 0), self._heading_tokens, PRIORITY)
 
     def _item(self, section: str, record: Record, month: str = "") -> Item:
@@ -417,18 +418,20 @@ class ContextBuilder:
         text = undated(text, month) if section == "profile" else text
         return Item(record.id, text, self._count(text) + 1)
 
-    def _knowledge_section(self, found: _Found, records: Sequence[Record], room: int, scale: float) -> Section:
+    async def _knowledge_section(self, found: _Found, records: Sequence[Record], room: int, scale: float) -> Section:
         """What was found, each line as long as it deserves: if room is short, long texts are shortened."""
         scores = {hit.id: hit.score for hit in found.hits}
         sizes = [len(record.content) // CHARACTERS_A_TOKEN + LINE_HEAD for record in records]
         allowed = fitting.allowances(sizes, [scores[record.id] for record in records], room, LINE_LEAST)
         items = []
+        pace = Pace()
         for record, size, tokens_max in zip(records, sizes, allowed, strict=True):
             text = record.content
             if size > tokens_max:
                 text = trimmed(text, found.wanted, tokens_max - LINE_HEAD, self._count, found.language)
             line = dated_line(record, text)
             items.append(Item(record.id, line, self._count(line) + 1, whole=text == record.content))
+            await pace.done(characters=LONG_TEXTS * len(record.content))
         return Section("knowledge", tuple(items), SHARES["knowledge"] * scale)
 
     def _recent_section(self, recent: Sequence[Record], room: int, scale: float) -> Section:

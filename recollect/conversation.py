@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
@@ -17,6 +18,7 @@ from recollect.enrich import summaries
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
 from recollect.ledger import Ledger, portions
+from recollect.pace import apart
 from recollect.policies import fitting
 from recollect.policies.commands import gives_orders
 from recollect.policies.fencing import fenced, safe
@@ -56,6 +58,8 @@ IMPORTANCE_REACH = 4
 """The window by importance considers this many times its size of the newest messages."""
 UNFOLDED_WINDOWS = 2
 """Windows of messages that are read for a context even if they have not been folded into the summary yet."""
+FOLDED_CHARACTERS = 40
+"""Characters whose folding takes as long as a unit of `pace.py`: every sentence is weighed and compared with others."""
 FOLD_PAGE = 500
 """Messages that are folded, or read for a window, in one go: more would hold up everything else."""
 
@@ -305,20 +309,21 @@ class Conversation:
         """The running summary and the messages after it; folds further, for this answer alone, if need be."""
         record, where = await self._unfolded()
         newest = await self._ledger.list(where, newest_first=True, limit=FOLD_PAGE)
-        split = self._split(heard(newest.records[::-1]), messages, turns, tokens)
+        since = heard(newest.records[::-1])
+        split = await apart(lambda: self._split(since, messages, turns, tokens), _folding(since))
         kept = fitting.without_orphans(split.kept)
         if record is None and not split.older:
             return kept
-        text = self._told_with(record, split.older)
+        text = await self._told_with(record, split.older)
         return [self._summary_message(text, record, split.older), *kept]
 
-    def _told_with(self, record: Record | None, older: Sequence[Record]) -> str:
+    async def _told_with(self, record: Record | None, older: Sequence[Record]) -> str:
         """The text of a summary with more folded into it; what a model wrote stays as it is, before the rest."""
         if record is None or not older:
-            return record.content if record else self._fold(None, older).text
+            return record.content if record else (await self._fold(None, older)).text
         if is_retold(record):
-            return "\n".join(filter(None, (record.content, self._fold(None, older).text)))
-        return self._fold(summaries.from_data(record.data["summary"]), older).text
+            return "\n".join(filter(None, (record.content, (await self._fold(None, older)).text)))
+        return (await self._fold(summaries.from_data(record.data["summary"]), older)).text
 
     def _split(
         self, since: Sequence[Record], messages: int | None, turns: int | None, tokens: int | None
@@ -411,15 +416,15 @@ class Conversation:
         if page.after is not None:  # too long for one go: the rest is left to the next job
             older = tuple(message for unit in fitting.units(since)[:-1] for message in unit)
         elif force:
-            older = fitting.split_by_tokens(since, 1, self.tokens_of).older
+            older = (await apart(lambda: fitting.split_by_tokens(since, 1, self.tokens_of), _folding(since))).older
         else:
-            older = self._within(since, self._settings.window_tokens).older
+            older = (await apart(lambda: self._within(since, self._settings.window_tokens), _folding(since))).older
         if not older:
             return None
         previous = summaries.from_data(record.data["summary"]) if record else None
         now = self._ledger.clock()
         layer = self._ledger.layers["summary"]
-        summary = self._fold(previous, older)
+        summary = await self._fold(previous, older)
         sources = [*heard(older), *([record] if record else [])]
         made = Record(
             id=self.summary_id,
@@ -434,8 +439,9 @@ class Conversation:
         more = (fold_job(self._scope, now),) if page.after is not None else ()
         return Changes(self._partition, put=(made,), needs=tuple(message.id for message in older), enqueue=more)
 
-    def _fold(self, previous: summaries.Summary | None, older: Sequence[Record]) -> summaries.Summary:
-        return summaries.fold(previous, older, tokens_max=self._settings.summary_tokens, count=self._count)
+    async def _fold(self, previous: summaries.Summary | None, older: Sequence[Record]) -> summaries.Summary:
+        fold = partial(summaries.fold, previous, older, tokens_max=self._settings.summary_tokens, count=self._count)
+        return await apart(fold, _folding(older))
 
     async def _unfolded(self) -> tuple[Record | None, Filter]:
         """The running summary, and a filter for the messages it does not cover."""
@@ -548,6 +554,11 @@ def spoken(record: Record) -> str:
     if len(data) == 1:
         return said
     return said + "".join(str(data[key]) for key in ("name", "tool_calls", "tool_call_id") if data.get(key))
+
+
+def _folding(messages: Sequence[Record]) -> int:
+    """What it costs to fold these messages, in the units of `pace.py`."""
+    return sum([len(message.content) for message in messages]) // FOLDED_CHARACTERS
 
 
 def fold_job(scope: Scope, now: int) -> Job:

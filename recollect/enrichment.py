@@ -17,6 +17,7 @@ from recollect.index import PartitionIndex
 from recollect.indexes import Indexes
 from recollect.learning import Learning
 from recollect.ledger import Ledger, portions, upkeep_job
+from recollect.pace import Pace
 from recollect.policies.importance import importance
 from recollect.policies.merging import COSINE_MIN, Wordings, can_stand_for, merged
 from recollect.policies.quarantine import ASIDE, heard, set_aside
@@ -77,7 +78,7 @@ class Enrichment:
         enriched = await self._enriched((*known, *_waiting(taught)))
         put = {record.id: record for record in (*taught.put, *enriched)}
         memories = [record for record in enriched if record.layer == "long_term"]
-        put |= _merge_near(index, memories, self._ledger.clock())
+        put |= await _merge_near(index, memories, self._ledger.clock())
         sessions = {record.scope.session: record for record in records if record.layer == "conversation"}
         jobs = (*_without_enriching(taught), *self._episodes(sessions.values()), *self._folds(index, sessions.values()))
         jobs += upkeep
@@ -174,15 +175,13 @@ def _room_beside(records: Sequence[Record], refs: Sequence[str]) -> int:
     return OPERATIONS_MAX - 1 - len(refs) - len(records) - memories - 2 * sessions
 
 
-def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> dict[str, Record]:
+async def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> dict[str, Record]:
     """For memories that say the same, end the newer in favour of the older; both are to be put."""
     changed: dict[str, Record] = {}
-    if not memories:
-        return changed
-    wordings = Wordings()
-    alive = index.alive(now, ("long_term",))
+    wordings, pace = Wordings(), Pace()
     taken = {memory.id for memory in memories}
     for memory, before in _with_those_before(memories):
+        alive = index.alive(now, ("long_term",))  # asked each time: others may have added rows meanwhile
         others = index.nearest(memory.vector, alive, NEAREST + len(memories), COSINE_MIN)
         held = islice(((other, cosine) for other, cosine in others if other.id not in taken), NEAREST)
         for known, cosine in (*before, *held):
@@ -190,6 +189,7 @@ def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: int) -> 
             older, newer = sorted(pair, key=lambda record: record.born)
             if joined := _joined(older, newer, cosine, now, wordings):
                 changed |= {record.id: record for record in joined}
+            await pace.done(characters=len(known.content))
     return changed
 
 

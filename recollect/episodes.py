@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from recollect import validate
@@ -20,6 +21,7 @@ from recollect.filters import Filter
 from recollect.handles import Handle
 from recollect.layers import is_current
 from recollect.ledger import Ledger
+from recollect.pace import apart
 from recollect.policies.quarantine import heard
 from recollect.records import (
     Changes,
@@ -38,6 +40,8 @@ from recollect.stores.contract import OPERATIONS_MAX
 
 IDLE_MS = GAP_MS
 """A session with no messages for this long is at rest: the same pause that ends a stretch of it."""
+CUT_CHARACTERS = 80
+"""Characters whose words are compared, to find where to cut a conversation, in as long as a unit of `pace.py`."""
 PORTION = 200
 """Messages read per job. At four per stretch, their episodes fit into one commit, with room for jobs."""
 NOTED, NOTED_BORN = "noted_to", "noted_born"
@@ -198,7 +202,7 @@ class Episodes(Handle):
             return None
         known = await self._covered(session) if noted_to is None else set()
         new = [each for each in heard(page.records) if each.id not in known]
-        found = stretches(new, gap_ms=self._idle_ms)
+        found = await self._stretches(new)
         read_all, newest = page.after is None, page.records[-1]
         rests = read_all and (closing or newest.created_at + self._idle_ms <= self._ledger.clock())
         # Accept a single stretch that fills the portion as it is, or the job would never get past it.
@@ -226,8 +230,13 @@ class Episodes(Handle):
         # Messages after the noted ones are noted down later, with those that follow them.
         mine = [each for each in heard(found) if each.scope.session == session and each.born <= (noted_to or each.born)]
         messages = sorted(mine, key=lambda message: message.born)
-        settled = stretches(messages, gap_ms=self._idle_ms)
+        settled = await self._stretches(messages)
         return self._changes([(stretch, await self._record(session, stretch)) for stretch in settled])
+
+    async def _stretches(self, messages: Sequence[Record]) -> Sequence[Sequence[Record]]:
+        """The messages in stretches; long ones are read in a thread."""
+        characters = sum([len(message.content) for message in messages])
+        return await apart(partial(stretches, messages, gap_ms=self._idle_ms), characters // CUT_CHARACTERS)
 
     async def _head(self, session: str) -> Record:
         """The head of the session, or a new one."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from recollect import validate
@@ -22,6 +23,7 @@ from recollect.errors import Conflict, NotFound, RecollectError, TooLarge, Valid
 from recollect.handles import Handle
 from recollect.ledger import Ledger
 from recollect.long_term import past_states
+from recollect.pace import apart
 from recollect.policies import graphs
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation, Web
 from recollect.policies.graphs import EARLIEST, THING, USER, Sheet, Telling, Unread
@@ -131,13 +133,13 @@ class Graph(Handle):
 
     async def named_in(self, text: str) -> list[Entity]:
         """The entities a text mentions by any of their names, in order of mention."""
-        return (await self._web("entity")).named_in(validate.query(text, "text"))
+        asked = validate.query(text, "text")
+        return await self._seen(lambda web: web.named_in(asked), "entity")
 
     async def entities(self, type: str | None = None) -> list[Entity]:
         """All entities, in order of birth; merged ones appear as part of the entity they were merged into."""
         kind = None if type is None else _word(type, "type")
-        web = await self._web("entity")
-        return [entity for entity in web.entities() if kind in (None, entity.type)]
+        return [entity for entity in await self._seen(Web.entities, "entity") if kind in (None, entity.type)]
 
     async def relate(
         self,
@@ -192,8 +194,8 @@ class Graph(Handle):
         """Relations that hold now or held at a time, of one entity or of all; with `ended`, every past period too."""
         moment = validate.moment(at, "at")
         one = None if entity is None else await self._one(entity)
-        web = await self._web("entity", "relation", past=ended or at is not None)
-        found = web.relations(None if ended else self._ledger.clock() if moment is None else moment)
+        when = None if ended else self._ledger.clock() if moment is None else moment
+        found = await self._seen(lambda web: web.relations(when), "entity", "relation", past=ended or at is not None)
         return [each for each in found if one is None or one.id in (each.subject, each.object)]
 
     async def neighbours(
@@ -206,15 +208,19 @@ class Graph(Handle):
             raise ValidationError(f"must be a whole number from 1 to {NEIGHBOURS_MAX}", field="limit")
         moment = validate.moment(at, "at")
         start = await self._one(entity)
-        web = await self._web("entity", "relation", past=at is not None)
-        return web.neighbours(start, depth, self._ledger.clock() if moment is None else moment, limit)
+        when = self._ledger.clock() if moment is None else moment
+        view = partial(Web.neighbours, start=start, depth=depth, at=when, limit=limit)
+        return await self._seen(view, "entity", "relation", past=at is not None)
 
     async def whole(self, *, at: Any = None) -> Neighbourhood:
         """The whole graph, now or as of a time, as a picture of it would show it."""
         moment = validate.moment(at, "at")
-        web = await self._web("entity", "relation", past=at is not None)
-        relations = web.relations(self._ledger.clock() if moment is None else moment)
-        return Neighbourhood(tuple(web.entities()), tuple(relations))
+        when = self._ledger.clock() if moment is None else moment
+
+        def view(web: Web) -> Neighbourhood:
+            return Neighbourhood(relations=tuple(web.relations(when)), entities=tuple(web.entities()))
+
+        return await self._seen(view, "entity", "relation", past=at is not None)
 
     # ── merges ───────────────────────────────────────────────────────────────────────────────────
 
@@ -394,10 +400,12 @@ class Graph(Handle):
             await self._ledger.update_all(self._partition, list(asked), attempt)
         return decided[0]
 
-    async def _web(self, *layers: str, past: bool = False) -> Web:
+    async def _seen(self, view: Callable[[Web], Result], *layers: str, past: bool = False) -> Result:
+        """What is to be seen in the graph, which is put together in a thread if it is large."""
         records = await self._ledger.all_of(self._partition, *layers)
         relations = [record for record in records if past and record.layer == "relation"]
-        return Web([*records, *await past_states(self._ledger, self._partition, relations)])
+        told = [*records, *await past_states(self._ledger, self._partition, relations)]
+        return await apart(lambda: view(Web(told)), len(told))
 
 
 def _telling(

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -55,8 +56,10 @@ GONE = -1
 PLACE_BITS = 16
 """Bits for the place of a birth in its commit, which holds a hundred or so."""
 
-READ_ROWS, ENCODED_ROWS = 500, 5_000
-"""Rows whose words are read, and whose vectors are encoded, before yielding to other tasks."""
+READ_ROWS, READ_CHARACTERS, ENCODED_ROWS = 500, 100_000, 5_000
+"""Rows whose words are read, how long their texts may be together, and rows whose vectors are encoded, before yielding
+to other tasks.
+"""
 LIKE_ROWS = 8
 """From this many rows of each model on, the scores of two models are brought to one scale."""
 
@@ -437,9 +440,9 @@ class PartitionIndex:
         """Read the texts that came since the last query."""
         self._read_texts(len(self.records))
 
-    def _read_texts(self, end: int) -> None:
+    def _read_texts(self, end: int, *, together: bool = False) -> None:
         if len(self._words) < end:
-            self._words.read([_worded(self.records[row]) for row in range(len(self._words), end)])
+            self._words.read([_worded(self.records[row]) for row in range(len(self._words), end)], together=together)
 
     def read_on(self, *, for_signs: bool) -> bool:
         """Read some of what came since the last query. Returns whether to go on, after yielding to other tasks.
@@ -448,14 +451,26 @@ class PartitionIndex:
         """
         size, arranged = len(self.records), self._arrangement
         if len(self._words) < size:
-            self._read_texts(min(size, len(self._words) + READ_ROWS))
+            self._read_texts(self._portion_end(len(self._words)), together=True)
         elif len(arranged) < size:
-            arranged.take(self.records, min(size, len(arranged) + READ_ROWS))
+            arranged.take(self.records, self._portion_end(len(arranged)))
         elif for_signs and arranged.signed < size:
-            arranged.read_signs(self.records, min(size, arranged.signed + READ_ROWS))
+            arranged.read_signs(self.records, self._portion_end(arranged.signed))
         else:
             return self.vectors.encode(size, ENCODED_ROWS)
         return True
+
+    def _portion_end(self, first: int) -> int:
+        """The end of the portion that begins with this row: of many rows or long texts, what is read in one go."""
+        lengths = self._length[first : first + READ_ROWS]
+        if sum(lengths) <= READ_CHARACTERS:
+            return first + len(lengths)
+        return first + max(1, bisect_right([*accumulate(lengths)], READ_CHARACTERS))
+
+    def portions(self, *, for_signs: bool) -> int:
+        """Roughly how many portions are to be read before a query; 0 if it may as well read them itself."""
+        first = len(self.records) - max(self.unread, self.unsigned if for_signs else 0)
+        return (len(self.records) - first) // READ_ROWS + sum(self._length[first:]) // READ_CHARACTERS
 
     @property
     def unread(self) -> int:

@@ -18,6 +18,7 @@ from recollect.enrich import Enricher, Found
 from recollect.graph import Graph
 from recollect.learnings import Learnings
 from recollect.ledger import Ledger
+from recollect.pace import Pace
 from recollect.policies.fencing import unfenced
 from recollect.policies.graphs import SAID_BY_FACTS
 from recollect.policies.merging import normal
@@ -39,6 +40,8 @@ LEARNED_DRAFTS = 32
 """Drafts applied in one commit; more than that says little about a person and much about a pasted text."""
 OPERATIONS = 80
 """Operations after which the rest waits for another commit; leaves room to finish the job."""
+READ_UNITS, READ_MAX = 50, 2_000
+"""What it costs to read a message, in the units of `pace.py`; beyond so many characters, rules read no more of it."""
 
 
 class Learning:
@@ -63,8 +66,9 @@ class Learning:
         mine = [record for record in records if self._teaches(index, record)]
         if not getattr(self._enricher, "immediate", False):
             return self._later(partition, mine)
+        pace = Pace()
         try:
-            found = {record.id: await self._drafts(index, record) for record in mine}
+            found = {record.id: await self._drafts(index, record, pace) for record in mine}
             mine = [record for record in mine if found[record.id]]
             now = _first(mine, found) if self._ledger.offers.joins else {}
             changes, is_left = await self._applied(partition, index, [each for id in now for each in found[id]])
@@ -140,20 +144,22 @@ class Learning:
         """What the messages of a job say, and the ids of those for which one commit has no room."""
         messages = await self._ledger.get(job.partition, job.refs)
         found: list[Found] = []
+        pace = Pace()
         for place, message in enumerate(messages):
-            drafts = await self._drafts(index, message) if self._teaches(index, message) else ()
+            drafts = await self._drafts(index, message, pace) if self._teaches(index, message) else ()
             if found and len(found) + len(drafts) > LEARNED_DRAFTS:
                 return found, tuple(each.id for each in messages[place:])
             found += drafts[:LEARNED_DRAFTS]
         return found, ()
 
-    async def _drafts(self, index: PartitionIndex, message: Record) -> Sequence[Found]:
+    async def _drafts(self, index: PartitionIndex, message: Record, pace: Pace) -> Sequence[Found]:
         """What a message says, read together with the message it answers."""
         if self._enricher is None:
             return ()
         # Our own recalled memory, sent back by a caller, is not a new statement.
         said = message.with_(content=unfenced(message.content))
         found = await self._enricher.drafts([*self._before(index, message), said])
+        await pace.done(READ_UNITS, READ_UNITS * min(len(said.content), READ_MAX))
         return [Found(message, each.draft) for each in found if each.message.id == message.id]
 
     def _teaches(self, index: PartitionIndex, message: Record) -> bool:

@@ -321,6 +321,7 @@ class Ledger:
             after = page.after
             if after is None:
                 return
+            await asyncio.sleep(0)  # a store in memory would never yield to other tasks
 
     async def all_of(self, partition: Partition, *layers: str) -> Sequence[Record]:
         """All living records of these layers, in order of birth: read-only, since others may hold them too.

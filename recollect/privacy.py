@@ -23,6 +23,7 @@ from recollect.layers import PUBLIC_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import ERASURES, Ledger, portions
 from recollect.long_term import past_ids
+from recollect.pace import Pace
 from recollect.policies.facts import UNTRUE
 from recollect.policies.merging import merges_of, without_given, without_merge
 from recollect.policies.ties import rests_on
@@ -366,11 +367,13 @@ class Privacy:
 
         All are validated before the first is stored.
         """
-        records = [
-            self._ledger.masked_record(self._imported(line, number if len(lines) > 1 else None))
-            for number, line in enumerate(lines, start=1)
-            if not _is_head(line)
-        ]
+        records: list[Record] = []
+        pace = Pace()
+        for number, line in enumerate(lines, start=1):
+            if not _is_head(line):
+                record = self._ledger.masked_record(self._imported(line, number if len(lines) > 1 else None))
+                records.append(record)
+                await pace.done(characters=len(record.content))
         return sum([await self._import_batch(portion) for portion in portions(records)])
 
     def _imported(self, line: Mapping[str, Any], number: int | None) -> Record:

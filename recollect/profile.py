@@ -20,6 +20,7 @@ from recollect.filters import Filter
 from recollect.handles import Handle
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids, past_of, past_states
+from recollect.pace import Pace
 from recollect.policies.facts import (
     EVER,
     SURE,
@@ -467,10 +468,12 @@ class Facts(Handle):
         """The value of each head in force at `as_of`; by default now, but not before the head was last stated."""
         now = self._ledger.clock()
         facts: list[Fact] = []
+        pace = Pace()
         for head, place in zip(heads, await self._with_past(heads), strict=True):
             at = max(now, head.data["last_seen"] or now) if as_of is None else as_of
             spells = in_force(place, at, EVER if known_at is None else known_at)
             facts += [Fact.from_record(spell, at) for spell in spells]
+            await pace.done(len(place))
         return facts
 
     async def _heads(self, key: Key | None = None) -> Sequence[Record]:

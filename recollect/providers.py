@@ -7,7 +7,6 @@ before `embed_checked` has checked it.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import importlib
 import importlib.util
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import EmbeddingError, RecollectError
+from recollect.pace import Pace
 from recollect.records import Vector
 
 _log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ WORD_CHARACTERS_MAX = 2**20
 """Characters of those words: a made-up word may have thousands."""
 
 TEXTS_AT_ONCE = 128
-"""Texts embedded before yielding to the event loop: a few milliseconds."""
+"""Short texts embedded before yielding to the event loop, or so many fewer long ones: a few milliseconds."""
 
 _BROKEN = "Search by meaning needs the data files of wordllama. Run `pip install --force-reinstall wordllama`."
 
@@ -155,12 +155,11 @@ class StaticEmbedder:
     async def embed(self, texts: Sequence[str]) -> Floats:
         """One row of length one for each text; zeros for a blank text."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
-        for start in range(0, len(texts), TEXTS_AT_ONCE):
-            if start:
-                await asyncio.sleep(0)
+        pace = Pace(TEXTS_AT_ONCE)
+        for place, text in enumerate(texts):
             with self._lock:
-                for place, text in enumerate(texts[start : start + TEXTS_AT_ONCE], start):
-                    self._add_words(text, rows[place])
+                self._add_words(text, rows[place])
+            await pace.done(characters=min(len(text), TEXT_MAX))
         # The mean and the sum point the same way, so the number of tokens never matters.
         return _of_length_one(rows)
 

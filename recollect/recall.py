@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import EmbeddingError
 from recollect.filters import Condition
-from recollect.index import READ_ROWS, PartitionIndex
+from recollect.index import PartitionIndex
 from recollect.indexes import Indexes
 from recollect.indexing import Indexing
 from recollect.kinship import WordVectors
@@ -561,14 +561,15 @@ def add_kin(
 
 
 async def _read_much(index: PartitionIndex, question: Question) -> bool:
-    """If many rows came since the last query, as for a user who was long away, read them in portions.
+    """If many rows or long texts came since the last query, as for a user who was long away, read them in portions.
 
     Yields to other tasks in between, and returns whether it did. If the index keeps changing, what is left is read in
     one go.
     """
-    for_signs = index.unsigned >= READ_ROWS and _asks_for_signs(question)
-    # Each portion takes three turns: words, places, signs. Twice that, since the last portions may be small.
-    turns = 6 * (max(index.unread, index.unsigned if for_signs else 0) // READ_ROWS)
+    for_signs = index.unsigned > 0 and _asks_for_signs(question)
+    # Each portion takes three turns: words, places, signs. Twice that, since portions may be half full.
+    turns = 6 * index.portions(for_signs=for_signs)
+    turns += 6 if turns else 0  # the last ones may be small
     for _ in range(turns):
         if not index.read_on(for_signs=for_signs):
             break

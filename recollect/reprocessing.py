@@ -21,9 +21,10 @@ from recollect.learning import Learning
 from recollect.learnings import Learnings
 from recollect.ledger import Ledger, portions
 from recollect.models.prompts import MESSAGES_MAX
+from recollect.pace import Pace
 from recollect.policies.facts import Telling
 from recollect.policies.fencing import unfenced
-from recollect.policies.keys import key_of, same_value
+from recollect.policies.keys import key_of, plain_value
 from recollect.profile import Fact, Facts
 from recollect.reading import Given, Reading, reading_mark
 from recollect.records import Changes, Job, Partition, Record, Scope, new_id
@@ -194,8 +195,10 @@ class Reprocessing:
         """What is known about a user, in a throw-away store."""
         ledger = self._here.ledger.over(self._scratch())
         records = [record async for record in self._here.ledger.walk(Filter(partition, layers=COPIED))]
+        pace = Pace()
         for portion in portions(record.with_(version=0, vector=None) for record in records):
             await ledger.commit(Changes(partition, put=tuple(portion)))
+            await pace.done(len(portion), sum([len(record.content) for record in portion]))
         return Place(ledger, Indexes(ledger.store, "", 1, self._settings.language, self._settings.index_mib << 20))
 
     async def _missing(
@@ -205,12 +208,13 @@ class Reprocessing:
         kind = name.rpartition("-")[0]
         missing: list[Fact] = []
         for layer in ("fact", "preference"):
-            again = [(key_of(each.draft.key), each.draft.value) for each in found if each.draft.layer == layer]
+            mine = (each.draft for each in found if each.draft.layer == layer)
+            again = {(key_of(draft.key).name, plain_value(draft.value)) for draft in mine}
             for head in await self._heads(partition, layer):
                 tellings = [Telling(*each) for each in head.data.get("tellings", ())]
                 learned = all(each.message in read and (each.extractor or "").startswith(kind) for each in tellings)
-                key, value = key_of(head.data["key"]), head.data["value"]
-                if tellings and learned and not any(k == key and same_value(key, v, value) for k, v in again):
+                said = key_of(head.data["key"]).name, plain_value(head.data["value"])
+                if tellings and learned and said not in again:
                     missing.append(Fact.from_record(head))
         return tuple(missing)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from recollect.context_policy import ContextPolicy
 from recollect.customizations import in_order
@@ -17,6 +18,7 @@ from recollect.entities import named_in
 from recollect.episodes import covered
 from recollect.index import Notes, PartitionIndex
 from recollect.layers import LAYERS, SECTIONS
+from recollect.pace import apart
 from recollect.policies.facts import SURE, faded
 from recollect.policies.fencing import safe
 from recollect.policies.graph_views import Entity, Relation, Web
@@ -68,8 +70,8 @@ class Asking:
     learnings: Shown = field(default_factory=Shown)
 
 
-def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, hits: Sequence[Hit]) -> Gathered:
-    """The records of each section, from the user's index and the org's."""
+async def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, hits: Sequence[Hit]) -> Gathered:
+    """The records of each section, from the user's index and the org's; a large graph is searched in a thread."""
     now, scope = asking.now, asking.scope
     records: dict[str, list[Record]] = {name: [] for name in SECTIONS}
     also: dict[str, Sequence[Record]] = {}
@@ -80,12 +82,12 @@ def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, hits: 
     records["summary"] = [asking.summary] if asking.summary else []
     states = (index.head("working", each, now) for each in dict.fromkeys((Scope(scope.org, scope.user), scope)))
     records["working"] = [state for state in states if state is not None]
-    records["entities"] = _entities(index, shared, asking, also)
     said = {message.id for message in asking.recent}
     for hit in hits:
         section = "knowledge" if hit.record.layer == "conversation" else LAYERS[hit.record.layer].section
         if section in FOUND_SECTIONS and said.isdisjoint(covered(hit.record)):
             records[section].append(hit.record)
+    records["entities"] = await _entities(index, shared, asking, also)
     return Gathered(records, also)
 
 
@@ -174,7 +176,7 @@ def _noted(record: Record, kin: Mapping[str, str], now: int) -> Noted:
 # ── People and things that the question names ────────────────────────────────────────────────────
 
 
-def _entities(
+async def _entities(
     index: PartitionIndex, shared: PartitionIndex, asking: Asking, also: dict[str, Sequence[Record]]
 ) -> list[Record]:
     """A line for each entity that the question names, with what is true of it now."""
@@ -184,7 +186,9 @@ def _entities(
     for each in dict.fromkeys((index, shared)):
         held = each.held("entity", now)
         if any(_is_hinted(record.data.get("names", ()), plain) for record in held):
-            lines += _told_of(Web([*held, *each.held("relation", now)]), each, asking, also)
+            told = [*held, *each.held("relation", now)]
+            named, relations = await apart(partial(_named, told, asking.text, now), len(told))
+            lines += _told_of(named, relations, each, asking, also)
     cached = shared.of_layer("entity_cache", now)
     hinted = [r for r in cached if _is_hinted([str(r.data.get(n, "")) for n in ("name", "id")], plain, r)]
     return [*lines, *named_in(text, hinted)][:ENTITIES_MAX]
@@ -196,11 +200,23 @@ def _is_hinted(names: Iterable[str], text: str, cached: Record | None = None) ->
     return any(name and normal(name).split(" ", 1)[0] in text for name in (*names, *more))
 
 
-def _told_of(web: Web, index: PartitionIndex, asking: Asking, also: dict[str, Sequence[Record]]) -> list[Record]:
+def _named(graph: Sequence[Record], text: str, now: int) -> tuple[list[Entity], list[Relation]]:
+    """The entities that a text names, and, if it names any, all relations of the graph."""
+    web = Web(graph)
+    named = [entity for entity in web.named_in(text) if entity.name != USER]
+    return named, web.relations(now) if named else []
+
+
+def _told_of(
+    named: Sequence[Entity],
+    relations: Sequence[Relation],
+    index: PartitionIndex,
+    asking: Asking,
+    also: dict[str, Sequence[Record]],
+) -> list[Record]:
     lines = []
-    named = [entity for entity in web.named_in(asking.text) if entity.name != USER]
     values = _values(index, asking.now) if named else {}
-    relations = [each for each in web.relations(asking.now) if _is_believed(each, values)] if named else []
+    relations = [each for each in relations if _is_believed(each, values)]
     relations = [each for each in relations if not (asking.knows_profile and _is_in_profile(each, values))]
     for entity in named[:ENTITIES_MAX]:
         record = index.record(entity.id, asking.now)

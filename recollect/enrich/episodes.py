@@ -228,7 +228,8 @@ def _cut(pieces: Sequence[Unit], messages_max: int) -> int:
             break
         if before >= least:
             places.append(place)
-    words = [frozenset(query_terms(" ".join(message.content for message in unit))) for unit in pieces]
+    near = pieces[: max(places, default=0) + LOOKED_AT]  # the rest is read when its turn comes
+    words = [frozenset(query_terms(" ".join(message.content for message in unit))) for unit in near]
     by_user = [place for place in places if pieces[place][0].data.get("role") == "user"]
     return min(by_user or places, key=lambda place: (_likeness(words, place), -place), default=len(pieces))
 

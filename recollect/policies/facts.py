@@ -545,6 +545,8 @@ def believed(spells: Iterable[Record], known_at: int) -> list[Record]:
     head last.
     """
     as_known = [_as_known(spell, known_at) for spell in spells if spell.created_at <= known_at]
+    if len(as_known) < 2:
+        return as_known  # nothing is before or after it, as with most facts
     known = _without_overruled(as_known, known_at)
     lasting = sorted(_around(spell for spell in known if not _is_empty(spell)), key=_interval)
     begun = [spell for spell in lasting if spell.valid_from is not None]

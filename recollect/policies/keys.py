@@ -201,10 +201,11 @@ def same_value(key: Key, a: str, b: str) -> bool:
     >>> same_value(KEYS["city"], "NYC", " nyc."), same_value(KEYS["employer"], "The Guardian", "guardian")
     (True, True)
     """
-    return _plain_value(a) == _plain_value(b)
+    return plain_value(a) == plain_value(b)
 
 
-def _plain_value(value: str) -> str:
+def plain_value(value: str) -> str:
+    """A value as it is compared: values that say the same have it in common."""
     words = " ".join(value.casefold().replace("’", "'").split()).strip(" .,;:!?\"'")
     article = _ARTICLE.match(words)
     return words[article.end() :] if article else words

@@ -10,7 +10,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from itertools import islice
 from typing import Any
 
 from recollect.policies.patterns import pattern_of
@@ -29,6 +30,9 @@ MERGES_MAX = 20
 
 WORDS_KEPT = 4_096
 """How many words have their tokens cached."""
+
+OPENING = 64
+"""How many words of two texts are compared before all of them are read: most texts differ among the first."""
 
 
 def _set(words: str) -> frozenset[str]:
@@ -103,7 +107,7 @@ class Statement:
     @classmethod
     def of(cls, text: str) -> Statement:
         """Numbers are written as digits and short forms in full, so that "don't" is "do not"."""
-        plain = _compatible(text).replace("’", "'")
+        plain = _plain(text)
         words: list[str] = []
         gist: list[str] = []
         light: set[str] = set()
@@ -129,6 +133,23 @@ class Statement:
             and more - fewer <= self.light | other.light
             and [word for word in self.words if word in fewer] == [word for word in other.words if word in fewer]
         )
+
+
+def _plain(text: str) -> str:
+    return _compatible(text).replace("’", "'")
+
+
+def _opening(text: str) -> tuple[str, ...]:
+    """The first words that no other text may lack: texts that say the same have them in common, in this order."""
+    light = _light_tokens()
+    read = (token for match in _TOKEN.finditer(_plain(text)) for token, _ in _read(match.group().lower()))
+    return tuple(islice((token for token in read if token not in light), OPENING))
+
+
+@cache
+def _light_tokens() -> frozenset[str]:
+    """All tokens that can be light: another word may have the same one, as "being" has that of "be"."""
+    return frozenset(_token(word) for word in _LIGHT)
 
 
 def _read(word: str) -> tuple[tuple[str, bool], ...]:
@@ -177,6 +198,10 @@ class Wording:
         return normal(self.text)
 
     @cached_property
+    def opening(self) -> tuple[str, ...]:
+        return _opening(self.text)
+
+    @cached_property
     def statement(self) -> Statement:
         return Statement.of(self.text)
 
@@ -192,7 +217,10 @@ class Wording:
         """
         if not cosine >= COSINE_MIN:
             return False
-        return self.normal == other.normal or self.statement.says_the_same(other.statement)
+        if self.normal == other.normal:
+            return True
+        # Reading a long text takes tens of milliseconds, its beginning almost nothing.
+        return self.opening == other.opening and self.statement.says_the_same(other.statement)
 
 
 class Wordings(dict[str, Wording]):

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from recollect.policies.inflections import WORD_OF
 from recollect.policies.patterns import pattern_of
 from recollect.policies.tokens import TokenCounter
-from recollect.policies.words import kept_by, stem, terms
+from recollect.policies.words import kept_by, stem, terms, terms_among
 
 GAP = " … "
 """Marks where something was left out, so that a reader knows that it is an excerpt."""
@@ -93,7 +93,7 @@ def _weights(pieces: Sequence[str], wanted: Mapping[str, float], language: str) 
 
 def _found(pieces: Sequence[str], wanted: Mapping[str, float], language: str) -> list[set[str]]:
     """The wanted terms of each sentence. In ASCII text, only words that begin like one of them are stemmed."""
-    found = [set[str]() if piece.isascii() else wanted.keys() & terms(piece, language) for piece in pieces]
+    found = [set[str]() if piece.isascii() else terms_among(piece, wanted, language) for piece in pieces]
     begins = _beginnings(tuple(wanted))
     place = 0
     for word in _WORD_OR_LINE.findall("\n".join([piece if piece.isascii() else "" for piece in pieces]).lower()):

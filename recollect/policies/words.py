@@ -123,6 +123,22 @@ def terms(text: str, language: str = "en") -> list[str]:
     return [term for word in words for term in (_stems(word) if word in stemmed else forms(word))]
 
 
+def terms_among(text: str, wanted: Collection[str], language: str = "en") -> set[str]:
+    """Those of the wanted terms that a text has: the same as `terms` finds, without analysing most of the words.
+
+    >>> terms_among("Zoë's paintings of the Café", {"paint", "cafe", "tea"}) == {"paint", "cafe"}
+    True
+    """
+    found: set[str] = set()
+    for place, word in enumerate(dict.fromkeys(split(text))):
+        if word.isalnum() and not word.isascii():  # a word of another script has one form, itself, and no stem
+            found.update((word,) if word in wanted else ())
+        else:
+            analyse = _stems if language == "en" and place < STEMMED_MAX else forms
+            found.update([term for term in analyse(word) if term in wanted])
+    return found
+
+
 def query_terms(text: str, language: str = "en") -> list[str]:
     """The words to search for, each once: no stop words, no question words, unless there is nothing else.
 

@@ -32,8 +32,7 @@ TALK = 4 * (OPERATIONS_MAX - 6)
 @pytest.fixture
 def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     """So few rows per portion that a short conversation takes many, and vector codes from the start."""
-    for module in ("recall", "index"):
-        monkeypatch.setattr(f"recollect.{module}.READ_ROWS", 2)
+    monkeypatch.setattr("recollect.index.READ_ROWS", 2)
     monkeypatch.setattr("recollect.postings.TOGETHER", 2)
     monkeypatch.setattr("recollect.index.ENCODED_ROWS", 3)
     for name in ("indexes.PAGE", "stores.in_memory.CHANGES_MIN", "stores.sqlite.CHANGES_MIN"):

@@ -252,3 +252,12 @@ def test_texts_read_once_compare_as_the_definition_says_for_every_pair(texts: li
     for a in texts:
         for b in texts:
             assert wordings[a].is_near(wordings[b], CLOSE) == by_its_definition(a, b)
+
+
+@pytest.mark.parametrize("light", ["", " be being", " is", " to be is", " please", "."])
+def test_texts_whose_beginnings_differ_are_told_apart_by_these_as_by_all_words(light):
+    said = "The boat is " + " ".join(f"word{number}x" for number in range(200))
+    for one in (said, f"Also {said}", f"Being {said}", f"To be {said}", said.replace("boat", "ship")):
+        a, b = Wording(one), Wording(said + light)
+        same = a.normal == b.normal or Statement.of(a.text).says_the_same(Statement.of(b.text))
+        assert a.is_near(b, 0.99) == b.is_near(a, 0.99) == same

@@ -62,7 +62,9 @@ FLOW = {
     "unlearning",
 }
 FRONT = {"memory", "org", "session", "user"}
-BELOW_FLOW = NOUNS | {"layers", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract"}
+BELOW_FLOW = NOUNS | {
+    "layers", "pace", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract",
+}  # fmt: skip
 
 SHAPES = {f"adapters.{name}_shape" for name in ("langchain", "langgraph", "openai")}
 
@@ -76,7 +78,8 @@ SEES: dict[str, set[str]] = {
     "setting_changes": set(),
     "policies": {"records", "layers", "policies"},
     "policies.shells": set(),
-    "providers": {"errors", "records"},
+    "pace": set(),
+    "providers": {"errors", "pace", "records"},
     "wire": {"errors"},
     "models": {"errors", "records", "settings", "validate", "wire", ""},
     "enrich": {"errors", "records", "layers", "policies", "providers", "models", "validate"},

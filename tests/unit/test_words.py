@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from recollect.policies import words
 from recollect.policies.inflections import WORD_OF
-from recollect.policies.words import QUERY_TERMS_MAX, STEMMED_MAX, STOP_WORDS, WORD_MAX, query_terms, terms
+from recollect.policies.words import QUERY_TERMS_MAX, STEMMED_MAX, STOP_WORDS, WORD_MAX, query_terms, terms, terms_among
 
 
 def test_the_documented_examples_are_true():
-    assert doctest.testmod(words) == (0, 5)
+    assert doctest.testmod(words) == (0, 6)
 
 
 @pytest.mark.parametrize(
@@ -186,3 +186,11 @@ def test_the_stemmer_is_loaded_by_the_first_english_word_that_has_an_ending():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+@pytest.mark.parametrize("wanted", [{"paint", "cafe", "猫", "养猫", "js", "tea"}, set()])
+def test_wanted_terms_are_those_that_all_terms_have(wanted):
+    texts = ("Zoë's paintings of the Café", "养猫 node.js user_id", "l'ami паинт painted 2,000", "é " * 5_000, "")
+    for text in texts:
+        for language in ("en", "de"):
+            assert terms_among(text, wanted, language) == wanted & {*terms(text, language)}

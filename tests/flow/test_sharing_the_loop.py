@@ -1,0 +1,154 @@
+"""One event loop serves many users: a call on much or hostile data lets other tasks run in between."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from recollect import Memory
+from recollect.index import READ_CHARACTERS, READ_ROWS
+from recollect.pace import PORTION, Pace, apart
+from recollect.policies.trimming import sentences
+from recollect.postings import Words
+from recollect.records import Partition
+from recollect.user import User
+
+pytestmark = pytest.mark.parametrize("store_name", ["memory"])  # it never yields by itself
+ANN = Partition("default", "ann")
+LONG, TEXTS = 20_000, 24
+dice = random.Random(7)
+
+
+def made_up(size: int = 8) -> str:
+    return "".join(dice.choices("abcdefghijklmnoprstuvwy", k=size))
+
+
+def hostile(number: int) -> str:
+    """A text that is slow to read: thousands of words that occur nowhere else."""
+    words = " ".join(made_up() for _ in range(LONG // 9))
+    return f"The boat number {number}. {words}"
+
+
+async def turns_of_others(call: Awaitable[Any]) -> int:
+    """How often another task runs while a call is under way."""
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    waiting = asyncio.create_task(others())
+    await call
+    waiting.cancel()
+    return turns
+
+
+async def with_long_memories(memory: Memory) -> User:
+    ann = memory.user("ann")
+    for start in range(0, TEXTS, 4):
+        await ann.add_memories([hostile(number) for number in range(start, start + 4)])
+    await memory.work()
+    return ann
+
+
+@pytest.fixture
+async def memory(open_memory: Callable[..., Awaitable[Memory]]) -> Memory:
+    return await open_memory()
+
+
+async def test_a_few_long_texts_are_read_in_as_many_portions_as_many_short_ones(memory, monkeypatch):
+    ann = await with_long_memories(memory)
+    memory._flow.indexes.drop(ANN)
+    read, portions = Words.read, []
+
+    def counted(words: Words, texts: Any, **more: Any) -> None:
+        portions.append(sum(map(len, texts)))
+        read(words, texts, **more)
+
+    monkeypatch.setattr(Words, "read", counted)
+    turns = await turns_of_others(ann.search_memory("Which boat is number 7?"))
+    assert TEXTS < READ_ROWS
+    assert max(portions) <= READ_CHARACTERS
+    assert turns >= len(portions) >= TEXTS * LONG // READ_CHARACTERS
+
+
+async def test_texts_read_in_portions_are_found_as_before(memory, open_memory, monkeypatch):
+    ann = await with_long_memories(memory)
+    question = "Which boat is number 7?"
+    found = []
+    for characters in (READ_CHARACTERS, 10**9):
+        monkeypatch.setattr("recollect.index.READ_CHARACTERS", characters)
+        memory._flow.indexes.drop(ANN)
+        hits = await ann.search_memory(question, limit=50)
+        context = await ann.get_context(question)
+        found.append(([(hit.id, hit.score, hit.explain()) for hit in hits], context.to_dict()))
+    assert found[0] == found[1]
+
+
+async def test_a_context_of_long_texts_lets_others_run_between_two_of_them(memory, monkeypatch):
+    ann = await with_long_memories(memory)
+    await ann.search_memory("Which boat is number 7?")  # the index is read
+    shortened = []
+
+    def counted(text: str) -> list[str]:
+        shortened.append(text)
+        return sentences(text)
+
+    monkeypatch.setattr("recollect.policies.trimming.sentences", counted)
+    turns = await turns_of_others(ann.get_context("Which boat is number 7?"))
+    assert len(shortened) > 5
+    assert turns >= len(shortened)
+
+
+async def test_long_memories_are_compared_one_at_a_time(memory):
+    ann = memory.user("ann")
+    same = hostile(0)
+    await ann.add_memories([f"{same} {made_up()}" for _ in range(12)])
+    assert await turns_of_others(memory.work()) >= 12
+
+
+async def test_an_import_is_checked_in_portions(memory):
+    lines = [{"id": f"m{number}", "layer": "long_term", "content": f"Boat {number}"} for number in range(4 * PORTION)]
+    assert await turns_of_others(memory.user("bob").import_records(lines)) >= 4
+    (refused,) = await asyncio.gather(
+        memory.user("zoe").import_records([*lines, {"layer": "nothing"}]), return_exceptions=True
+    )
+    assert f"line {len(lines) + 1}" in str(refused)
+    assert await memory.user("zoe").list_memories() == ([], None)
+
+
+async def test_thousands_of_facts_are_read_in_portions(memory):
+    ann = memory.user("ann")
+    for start in range(0, 1_500, 30):
+        await ann.upsert_facts([{"key": f"thing_{n}", "value": f"value {n}"} for n in range(start, start + 30)])
+    assert await turns_of_others(ann.profile()) >= 3
+    assert Counter(fact.key for fact in (await ann.profile()).facts) == {f"thing_{n}": 1 for n in range(1_500)}
+
+
+async def test_a_large_graph_is_put_together_in_a_thread(memory):
+    graph = memory.user("ann").graph
+    for number in range(PORTION // 2):
+        await graph.relate(f"Ann of house {number}", "knows", f"Ben of house {number}")
+    assert await turns_of_others(graph.whole()) > 1
+    whole = await graph.whole()
+    assert (len(whole.entities), len(whole.relations)) == (PORTION, PORTION // 2)
+    assert "Ben of house 7" in (await memory.user("ann").get_context("Whom does Ann of house 7 know?")).system
+
+
+async def test_small_work_does_not_wait_for_others(memory):
+    ann = memory.user("ann")
+    await ann.add_memory("The boat is red.")
+    await memory.work()
+    await ann.get_context("Which colour is the boat?")
+    asked = [await turns_of_others(ask("Which colour is the boat?")) for ask in (ann.search_memory, ann.get_context)]
+    assert max(asked) <= 2  # to ask the store for news of the user and of the org
+    assert await turns_of_others(Pace().done(PORTION - 1)) == 0
+    assert await turns_of_others(Pace().done(PORTION)) == 1
+    assert await turns_of_others(apart(lambda: None, PORTION)) == 0
