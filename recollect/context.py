@@ -27,7 +27,7 @@ from recollect.policies.notes import common_month, undated
 from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.policies.trimming import trimmed
 from recollect.policies.words import terms
-from recollect.prompt import Prompt, heading, said_tokens
+from recollect.prompt import Prompt, Talk, heading
 from recollect.recall import Question, Recall
 from recollect.records import Clock, Hit, Record, Scope, iso
 from recollect.reranking import Reranker
@@ -328,7 +328,7 @@ class ContextBuilder:
         if small:
             most = min(most, room.tokens - question_tokens - self._best(records["knowledge"]))
         lasting = self._fit_lasting(records, room, most)
-        recent, out = self._window(recent, room, lasting.tokens)
+        talk, out = self._window(recent, room, lasting.tokens)
         out += lasting.left_out
         if asked and question_tokens > max_tokens // 2:
             out.append(
@@ -339,22 +339,22 @@ class ContextBuilder:
         records, behind = _without_the_far(found, records)
         out += behind
         # A turn that is among the recent messages need not be remembered too; one that does not fit there must be.
-        said = {message.id for message in recent}
-        packed = await self._fit(found, _without(records, said), recent, left, room)
-        unsaid = said - _said_in(packed, recent)
+        said = {message.id for unit in talk.units for message in unit}
+        packed = await self._fit(found, _without(records, said), talk, left, room)
+        unsaid = said - _said_in(packed, talk)
         if any(record.id in unsaid for record in records["knowledge"]):
-            packed = await self._fit(found, _without(records, said - unsaid), recent, left, room)
+            packed = await self._fit(found, _without(records, said - unsaid), talk, left, room)
         kept = {name: list(items) for name, items in (lasting.kept | packed.kept).items()}
-        doubled = _said_in(packed, recent)
+        doubled = _said_in(packed, talk)
         kept["knowledge"] = [item for item in kept["knowledge"] if item.id not in doubled]
         question = found.question.text
-        prompt = Prompt.of(kept, records, recent, asked, question, in_one=small)
+        prompt = Prompt.of(kept, records, talk, asked, question, in_one=small)
         while (tokens := prompt.tokens(self._count)) > max_tokens and any(kept.values()):
             # The counts of lines do not add up exactly to the count of the whole; drop what gives way, from the end.
             name = next(name for name in GIVING_WAY if kept.get(name))
             item = kept[name].pop()
             out.append(LeftOut(name, item.id, item.tokens, "no room once everything was put together"))
-            prompt = Prompt.of(kept, records, recent, asked, question, in_one=small)
+            prompt = Prompt.of(kept, records, talk, asked, question, in_one=small)
         return self._context(found, kept, records, prompt, tokens, (*out, *packed.left_out), max_tokens)
 
     def _best(self, found: Sequence[Record]) -> int:
@@ -382,10 +382,11 @@ class ContextBuilder:
         packing = [room.bounds(each) for each in sections]
         return fitting.pack(packing, max(most, 0), lambda name: self._heading_tokens(name, month), PRIORITY)
 
-    def _window(self, recent: Sequence[Record], room: _Room, lasting: int) -> tuple[Sequence[Record], list[LeftOut]]:
+    def _window(self, recent: Sequence[Record], room: _Room, lasting: int) -> tuple[Talk, list[LeftOut]]:
         """The newest messages that fit beside what lasts, cut by halves so that a prompt begins like the one before."""
-        pieces = fitting.units(recent)
-        sizes = [said_tokens(self._count, unit) for unit in pieces]
+        talk = Talk.of(recent, self._count)
+        pieces = talk.units
+        sizes = [talk.tokens_of(unit) for unit in pieces]
         share = max(int(RECENT_LEAST * room.tokens), int((1 - FOUND_SHARE) * room.tokens) - lasting)
         share, most = min(share, room.most.get("recent", share)), room.window
         start, kept = fitting.by_halves(sizes, share), f"{share} tokens of the conversation"
@@ -393,10 +394,10 @@ class ContextBuilder:
             start, kept = counted, f"{most} messages"
         reason = f"older than the last {kept}; the window moves on by half its size at a time"
         out = [LeftOut("recent", unit[0].id, size, reason) for unit, size in zip(pieces[:start], sizes, strict=False)]
-        return [message for unit in pieces[start:] for message in unit], out
+        return Talk(pieces[start:], talk.tokens), out
 
     async def _fit(
-        self, found: _Found, records: dict[str, list[Record]], recent: Sequence[Record], left: int, room: _Room
+        self, found: _Found, records: dict[str, list[Record]], talk: Talk, left: int, room: _Room
     ) -> fitting.Packed:
         """Pack what changes from turn to turn into the room that is left; shares are those of the whole room."""
         scale = room.tokens / max(left, 1)
@@ -405,7 +406,7 @@ class ContextBuilder:
             for name, held in records.items()
             if name not in (*LASTING, "recent", "knowledge")
         ]
-        sections.append(self._recent_section(recent, room.tokens, scale))
+        sections.append(_recent_section(talk, room.tokens, scale))
         sections = [room.bounds(each) for each in sections]
         taken = sum(section.size for section in sections)
         share = max(int(SHARES["knowledge"] * room.tokens), left - taken)
@@ -434,12 +435,6 @@ class ContextBuilder:
             await pace.done(characters=LONG_TEXTS * len(record.content))
         return Section("knowledge", tuple(items), SHARES["knowledge"] * scale)
 
-    def _recent_section(self, recent: Sequence[Record], room: int, scale: float) -> Section:
-        pieces = fitting.units(recent)[::-1]
-        items = tuple(Item(unit[0].id, "", said_tokens(self._count, unit)) for unit in pieces)
-        share = max(1 - FOUND_SHARE * scale, SHARES["recent"] * scale)
-        return Section("recent", items, share, floor=min(RECENT_FLOOR, room // 2), unbroken=True)
-
     def _context(
         self,
         found: _Found,
@@ -456,8 +451,7 @@ class ContextBuilder:
         ]
         if prompt.said:
             spoken_text = "\n".join(f"{message.data['role']}: {spoken(message)}" for message in prompt.said)
-            spoken_tokens = said_tokens(self._count, prompt.said)
-            sections.append(ContextSection("recent", spoken_text, spoken_tokens, len(prompt.said)))
+            sections.append(ContextSection("recent", spoken_text, prompt.said_tokens, len(prompt.said)))
             sections.sort(key=lambda section: SECTIONS.index(section.name))
         listed = [Kept(name, item.id, item.tokens, item.whole) for name in SECTIONS for item in kept.get(name, ())]
         # What is among the messages does not count as left out just because it is not remembered as well.
@@ -484,6 +478,12 @@ class ContextBuilder:
 
     def _heading_tokens(self, name: str, month: str = "") -> int:
         return 0 if name == "recent" else self._count(f"\n\n## {heading(name, month)}\n") + 1
+
+
+def _recent_section(talk: Talk, room: int, scale: float) -> Section:
+    items = tuple(Item(unit[0].id, "", talk.tokens_of(unit)) for unit in talk.units[::-1])
+    share = max(1 - FOUND_SHARE * scale, SHARES["recent"] * scale)
+    return Section("recent", items, share, floor=min(RECENT_FLOOR, room // 2), unbroken=True)
 
 
 def _without_the_far(found: _Found, records: dict[str, list[Record]]) -> tuple[dict[str, list[Record]], list[LeftOut]]:
@@ -518,10 +518,10 @@ def _without(records: dict[str, list[Record]], said: set[str]) -> dict[str, list
     return records | {"knowledge": [record for record in records["knowledge"] if record.id not in said]}
 
 
-def _said_in(packed: fitting.Packed, recent: Sequence[Record]) -> set[str]:
+def _said_in(packed: fitting.Packed, talk: Talk) -> set[str]:
     """The ids of the recent messages that fitted in."""
     first = {item.id for item in packed.kept["recent"]}
-    return {message.id for unit in fitting.units(recent) if unit[0].id in first for message in unit}
+    return {message.id for unit in talk.units if unit[0].id in first for message in unit}
 
 
 def _asked(text: str, recent: Sequence[Record]) -> list[dict[str, Any]]:

@@ -377,15 +377,17 @@ class Conversation:
         summary = index.head("summary", self._scope, now)
         born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
         newest: list[Record] = []
+        sizes: dict[str, int] = {}
         room = tokens_max = max(tokens_max, UNFOLDED_WINDOWS * self._settings.window_tokens)
         for message in index.newest(self._scope.session, now, after=born):
             if is_aside(message):
                 continue
             newest.append(message)
-            room -= self.tokens_of(message)
+            sizes[message.id] = self.tokens_of(message)
+            room -= sizes[message.id]
             if room < 0 and message.data["role"] == "user":
                 break  # a tool call comes after the user message that led to it
-        kept = fitting.newest_within(newest[::-1], tokens_max, self.tokens_of)
+        kept = fitting.newest_within(newest[::-1], tokens_max, lambda message: sizes[message.id])
         return summary, fitting.without_orphans(kept, pending=False)
 
     # ── the running summary ──────────────────────────────────────────────────────────────────────

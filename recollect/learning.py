@@ -158,7 +158,9 @@ class Learning:
             return ()
         # Our own recalled memory, sent back by a caller, is not a new statement.
         said = message.with_(content=unfenced(message.content))
-        found = await self._enricher.drafts([*self._before(index, message), said])
+        # Only an answer of the assistant says how a message is meant; what a user said before is read by itself.
+        answered = [each for each in self._before(index, message) if each.data.get("role") == "assistant"]
+        found = await self._enricher.drafts([*answered, said])
         await pace.done(READ_UNITS, READ_UNITS * min(len(said.content), READ_MAX))
         return [Found(message, each.draft) for each in found if each.message.id == message.id]
 

@@ -34,6 +34,25 @@ HEADINGS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Talk:
+    """The recent messages, counted once: every step of packing them needs their tokens."""
+
+    units: Sequence[fitting.Unit]
+    tokens: Mapping[str, int]
+    """The tokens of each message, by its id."""
+
+    @classmethod
+    def of(cls, messages: Sequence[Record], count: TokenCounter) -> Talk:
+        """These messages, in units that stay together."""
+        tokens = {each.id: message_tokens(count, each.data["role"], spoken(each)) for each in messages}
+        return cls(fitting.units(messages), tokens)
+
+    def tokens_of(self, messages: Sequence[Record]) -> int:
+        """Tokens of some of the messages."""
+        return sum([self.tokens[message.id] for message in messages])
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """A prompt from beginning to end: what lasts, what was said, what was found and the question."""
 
@@ -41,6 +60,8 @@ class Prompt:
     """Each section with its heading, except the recent messages."""
     said: Sequence[Record]
     """The recent messages that are in it."""
+    talk: Talk
+    """Those and the ones that are not, with their tokens."""
     asked: Sequence[dict[str, Any]]
     """The question, unless it is the last of the recent messages."""
     head: str
@@ -57,7 +78,7 @@ class Prompt:
         cls,
         kept: Mapping[str, Sequence[Item]],
         records: Mapping[str, Sequence[Record]],
-        recent: Sequence[Record],
+        talk: Talk,
         asked: Sequence[dict[str, Any]],
         question: str,
         *,
@@ -66,7 +87,7 @@ class Prompt:
         """The kept items, put together; `in_one` fence if there is no room for two."""
         texts = _texts(kept, records)
         first = {item.id for item in kept.get("recent", ())}
-        said = [message for unit in fitting.units(recent) if unit[0].id in first for message in unit]
+        said = [message for unit in talk.units if unit[0].id in first for message in unit]
         spoken_before = [each.to_openai() for message in said for each in unfolded(Message.from_record(message))]
         system = _fenced(texts)
         lasting = _fenced({name: text for name, text in texts.items() if in_one or name in LASTING})
@@ -76,7 +97,7 @@ class Prompt:
             last = [{**last[0], "content": f"{found}\n\n{question}" if found else question}]
         else:  # the caller appends the question after all this; two user messages in a row are one too many
             head, last = system, []
-        return cls(texts, said, asked, head, system, lasting, found, tuple(spoken_before), tuple(last))
+        return cls(texts, said, talk, asked, head, system, lasting, found, tuple(spoken_before), tuple(last))
 
     @property
     def _before(self) -> slice:
@@ -92,12 +113,12 @@ class Prompt:
         """Tokens of all messages. The question is counted together with what was found: joined texts may cost more."""
         tokens = message_tokens(count, "system", self.head) if self.head else 0
         tokens += sum(message_tokens(count, "user", last["content"]) for last in self.last)
-        return tokens + said_tokens(count, self.said[self._before])
+        return tokens + self.talk.tokens_of(self.said[self._before])
 
-
-def said_tokens(count: TokenCounter, messages: Sequence[Record]) -> int:
-    """Tokens of some messages of a conversation."""
-    return sum(message_tokens(count, message.data["role"], spoken(message)) for message in messages)
+    @property
+    def said_tokens(self) -> int:
+        """Tokens of the recent messages."""
+        return self.talk.tokens_of(self.said)
 
 
 def heading(section: str, month: str) -> str:

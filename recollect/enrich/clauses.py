@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.enrich.names import words
 from recollect.enrich.sentences import OPENER, OPENERS, Sentence, lowered
 from recollect.enrich.vocabulary import ADJECTIVE_CONDITIONS, DIETS, OCCUPATIONS
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """One thing said in a sentence. `start` may lie before the text, where an omitted "I" was put back."""
 
     text: str
@@ -182,18 +181,22 @@ def clauses(sentence: Sentence, *, before: str = "", introduced: bool = False) -
             lead = ""
     joints = _joints(low, first, lead)
     for (joint, begins, lead), (ends, _, _) in zip(joints, [*joints[1:], (len(low), 0, "")], strict=True):
-        before = low[first:joint]
-        # What follows a "but" is true again: "if I were rich I'd have a Porsche, but I drive a Fiat".
-        # What follows "because" is true as well, unless all of it is hypothetical.
-        turned, reason = _TURNS.search(low, first, begins), _GIVES_REASON.search(low, first, begins)
-        doubt = _REPORTED if turned else _REPORTED_OR_SUPPOSED if reason else _UNSAFE
-        diagnosed = _DIAGNOSED.match(before) is not None and _ILL.match(low, begins) is not None
-        if ends <= begins or (doubt.search(before) and not diagnosed):
+        if ends <= begins:
             continue
-        run_on = low[joint:begins].isspace() and before and not _PARTICIPLES.match(low, begins)
-        elsewhere = _leads_elsewhere(before, low[begins:ends]) and not diagnosed
-        if run_on and (elsewhere or _IN_A_TITLE.search(text, first, begins + 4)):
-            continue
+        if before := low[first:joint]:
+            # What follows a "but" is true again: "if I were rich I'd have a Porsche, but I drive a Fiat".
+            # What follows "because" is true as well, unless all of it is hypothetical.
+            turned, reason = _TURNS.search(low, first, begins), _GIVES_REASON.search(low, first, begins)
+            doubt = _REPORTED if turned else _REPORTED_OR_SUPPOSED if reason else _UNSAFE
+            diagnosed = _DIAGNOSED.match(before) is not None and _ILL.match(low, begins) is not None
+            if not diagnosed and doubt.search(before):
+                continue
+            run_on = low[joint:begins].isspace() and not _PARTICIPLES.match(low, begins)
+            if run_on and (
+                (not diagnosed and _leads_elsewhere(before, low[begins:ends]))
+                or _IN_A_TITLE.search(text, first, begins + 4)
+            ):
+                continue
         if low.startswith("having ", begins) and not _MAIN_CLAUSE.match(low, ends):
             continue
         if aside := _ASIDE.search(low, begins, ends):

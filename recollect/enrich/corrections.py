@@ -75,7 +75,8 @@ _BEGINNING = 4
 
 def _was_asked(answered: str) -> bool:
     """Whether the answer ends with a question to the user: "No, it's a comedy" then answers, and corrects nothing."""
-    ends = _LAST_TWO.search(lowered(answered[-QUESTION_MAX:]))
+    end = answered[-QUESTION_MAX:]
+    ends = _LAST_TWO.search(lowered(end)) if "?" in end else None
     return ends is not None and "?" in ends.group() and _OFFER.search(ends.group()) is None
 
 

@@ -73,6 +73,8 @@ def is_foreign(text: str, low: str) -> bool:
     """
     if _ENGLISH_BY_CHANCE.match(low):
         return True
+    if FOREIGN.isdisjoint(_WORD.findall(low)):
+        return False
     found = [match.span() for match in _WORD.finditer(low) if match.group() in FOREIGN]
     return any(first == 0 or text[first:last].islower() for first, last in found)
 

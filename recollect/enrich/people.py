@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
@@ -268,7 +267,7 @@ _NOT_SO = re.compile(r"\b(?:if|almost|nearly)\b")
 
 def mine(said: Said, match: Match) -> Drafts:
     """'My sister Ana', 'our dog is called Rex', 'my kids, Emma and Noah'."""
-    said = replace(said, ended=_GOODBYE.search(said.clause.low, 0, match.start()) is not None)
+    said = said._replace(ended=_GOODBYE.search(said.clause.low, 0, match.start()) is not None)
     if _NOT_SO.search(said.clause.low, 0, match.start()):
         return
     lost = said.clause.low[: match.start()].rstrip().endswith(("lost", "buried", "miss"))
@@ -281,7 +280,7 @@ def mine(said: Said, match: Match) -> Drafts:
     if KEY_OF_RELATION[match["relation"]] == "pet" and _GAVE.search(said.clause.low, 0, match.start()):
         yield from (
             draft
-            for draft in _people(replace(said, ended=True), match)
+            for draft in _people(said._replace(ended=True), match)
             if _AWAY.match(said.clause.low, match.end() + len(draft.value))
         )
         return

@@ -275,19 +275,29 @@ _TASTE_STOP = re.compile(
 )
 
 
-def preferences(sentence: Sentence) -> Iterator[Draft]:
+_BEFORE_A_LANGUAGE = (" in ", " to ", "use ", "using ", "language")
+"""What `_REPLY_IN` and `_BACK` match has one of these, or begins the sentence with "in "."""
+
+
+def preferences(sentence: Sentence) -> list[Draft]:
     """The settings that a statement asks for permanently.
 
     >>> from recollect.enrich.sentences import sentences
     >>> [(draft.key, draft.value) for draft in preferences(sentences("From now on, answer in French.")[0])]
     [('reply_language', 'French')]
     """
+    asked = list(_asked_for(sentence))
+    return [] if asked and _ONCE.search(sentence.low) else asked
+
+
+def _asked_for(sentence: Sentence) -> Iterator[Draft]:
+    """The same, and what is asked for only once."""
     low = sentence.low
-    if _ONCE.search(low):
-        return
-    lasting = _LASTING.search(low) is not None
+    topical = _TOPIC.search(low) is not None
+    may_name_language = low.startswith("in ") or any(map(low.__contains__, _BEFORE_A_LANGUAGE))
+    lasting = (topical or may_name_language) and _LASTING.search(low) is not None
     seen: set[str] = set()
-    for rule in _RULES if _TOPIC.search(low) else ():
+    for rule in _RULES if topical else ():
         if rule.key in seen or not (rule.alone or lasting):
             continue
         match = rule.pattern.search(low)
@@ -301,9 +311,11 @@ def preferences(sentence: Sentence) -> Iterator[Draft]:
             continue
         seen.add(rule.key)
         yield Draft("preference", rule.key, rule.value, _confidence(rule, low), _span(sentence, match))
-    if (lasting or _BACK.search(low)) and "reply_language" not in seen and (draft := _reply_language(sentence)):
-        seen.add(draft.key)
-        yield draft
+    if may_name_language and "reply_language" not in seen and (lasting or _BACK.search(low)):
+        draft = _reply_language(sentence)
+        if draft is not None:
+            seen.add(draft.key)
+            yield draft
     if not seen:
         yield from _instructions(sentence)
         yield from _tastes(sentence)
@@ -377,7 +389,7 @@ def _instructions(sentence: Sentence) -> Iterator[Draft]:
 
 def _tastes(sentence: Sentence) -> Iterator[Draft]:
     """'I prefer tea over coffee' is not a setting, but worth knowing."""
-    for match in _PREFERS.finditer(sentence.low):
+    for match in _PREFERS.finditer(sentence.low) if "prefer" in sentence.low else ():
         if not _TASTE_STOP.search(match.group()[match.start("what") - match.start() :]):
             first, last = match.span()
             words = sentence.text[match.start("what") : last]

@@ -358,12 +358,12 @@ def _facts(clause: Clause, at: int) -> Iterator[Draft]:
         yield from _by_rules(_IS_MY, said)
     if "my " in low or "our " in low:
         for match in people.MINE.finditer(low):
-            yield from people.mine(replace(said, first=match.start()), match)
+            yield from people.mine(said._replace(first=match.start()), match)
         for match in skills.MY_DEVICE.finditer(low):
-            yield from skills.my_device(replace(said, first=match.start()), match)
+            yield from skills.my_device(said._replace(first=match.start()), match)
     if "/" in low:
         for match in identity.PRONOUNS.finditer(low):
-            yield from identity.pronouns(replace(said, first=match.start()), match)
+            yield from identity.pronouns(said._replace(first=match.start()), match)
 
 
 def _by_rules(rules: Iterable[tuple[re.Pattern[str], Rule]], said: Said) -> Iterator[Draft]:
@@ -439,11 +439,13 @@ def _told(stated: Sequence[Sentence], at: int) -> list[Draft]:
 
 def _named_next(before: str, sentence: Sentence, at: int) -> Iterator[Draft]:
     """'We have a cat. Her name is Miso.'"""
+    match = people.NAMES_THEM.match(sentence.low)
+    if match is None:
+        return
     before = lowered(before)
     opened = OPENERS.match(before)
     told = people.TOLD_OF_ONE.match(before, opened.end() if opened else 0)
-    match = people.NAMES_THEM.match(sentence.low)
-    if told and match:
+    if told:
         whole = Clause(sentence.text, sentence.low, sentence.start, sentence.start)
         yield from people.named_next(Said(whole, "other", 0, at), told, match)
 
@@ -467,17 +469,18 @@ def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> 
     whole = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
     if " and " in sentence.low and people.PARTING.search(sentence.low):
         facts = _parted(whole, facts)
-    weighed = identity.WEIGHED.search(before.lower())
-    if measured := identity.MEASURED.search(sentence.low) or weighed:
-        after = sentence.start + (0 if weighed else measured.end())
-        facts = [draft for draft in facts if draft.key != "age" or draft.span[0] < after]
-    if livelihood.NOT_SURE.search(sentence.low):
+    if any(draft.key == "age" for draft in facts):
+        weighed = identity.WEIGHED.search(before.lower())
+        if measured := identity.MEASURED.search(sentence.low) or weighed:
+            after = sentence.start + (0 if weighed else measured.end())
+            facts = [draft for draft in facts if draft.key != "age" or draft.span[0] < after]
+    if facts and livelihood.NOT_SURE.search(sentence.low):
         facts = [draft for draft in facts if draft.valid_from is None or draft.valid_from <= at]
     facts += _told_behind(whole)
     facts += _put_right(sentence, at)
-    if tastes.TOPPED.search(sentence.low):
+    if facts and tastes.TOPPED.search(sentence.low):
         facts = [draft for draft in facts if draft.key not in _TASTES]
-    settings = list(preferences(sentence))
+    settings = preferences(sentence)
     # "I like dark mode" is a setting, not a taste as well.
     meant = [setting.span for setting in settings]
     facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
@@ -520,7 +523,7 @@ def _told_behind(said: Said) -> Iterator[Draft]:
 
 def _put_right(sentence: Sentence, at: int) -> Iterator[Draft]:
     """'My name is not Tim, it's Tom' says 'my name is Tom', and that it was never Tim."""
-    match = DENIED_VALUE.search(sentence.low)
+    match = DENIED_VALUE.search(sentence.low) if "my " in sentence.low else None
     if match is None:
         return
     old, new = (sentence.text[slice(*match.span(part))] for part in ("old", "new"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.enrich.languages import is_ordinal
 from recollect.policies.patterns import pattern_of
@@ -22,8 +22,7 @@ SENTENCE_MAX = 400
 """Maximum characters of a sentence. Anything longer without a full stop is not chat."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """What the user states: as written, in lower case (same length), and its position."""
 
     text: str
@@ -51,6 +50,11 @@ _CODE_LINE = pattern_of(
     r"|^.*\b(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|DROP TABLE|CREATE TABLE|ALTER TABLE)\b.*$",
     re.M,
 )
+_CODE_SIGNS = (
+    ";", "{", "}", "=>", "(", "import", "def", "class", "return", "const", "let", "var", "function", "SELECT", "INSERT",
+    "UPDATE", "DELETE", "DROP", "CREATE", "ALTER",
+)  # fmt: skip
+"""Every line of code has one of these, and most messages have none."""
 _HEADER = pattern_of(r"^(?:subject|from|to|cc|sent|date|re|fwd?):", re.M | re.I)
 _LETTER = pattern_of(r"^[ \t]{0,8}(?:dear\b|to whom it may concern)", re.M | re.I)
 _SIGNED = pattern_of(
@@ -157,7 +161,9 @@ def _without_documents(text: str) -> str:
 
 def spoken(text: str) -> str:
     """The text with code, quotes, quoted lines, letters and documents blanked. Positions stay the same."""
-    text = _without_documents(_blank(_FENCE, text))
+    if "`" in text or "~~~" in text:
+        text = _blank(_FENCE, text)
+    text = _without_documents(text)
     for opening in (_HEADER, _LETTER):
         if found := opening.search(text):
             text = text[: found.start()] + _blanks(text[found.start() :])
@@ -166,7 +172,8 @@ def spoken(text: str) -> str:
         begins = greeted.start() if greeted and greeted.start() < signed.start() else 0
         text = text[:begins] + _blanks(text[begins:])
     text = _blank(_QUOTED_LINE, text)
-    text = _blank(_CODE_LINE, text)
+    if any(map(text.__contains__, _CODE_SIGNS)):
+        text = _blank(_CODE_LINE, text)
     return _QUOTE.sub(_unquoted, text)
 
 
@@ -545,9 +552,9 @@ def sentences(text: str) -> list[Sentence]:
 
 def _not_meant(low: str) -> bool:
     """True for what is taken back in the same breath, hypothetical, said with a wink, sung, or to be forgotten."""
-    supposed = (
-        _SUPPOSED.search(low) or TO_FORGET.match(low) or (("sa" in low or "replied" in low) and _SAID_BY.search(low))
-    )
+    names_or_calls = " name " in low or " call " in low
+    supposed = (names_or_calls or "if i " in low or "say " in low) and _SUPPOSED.search(low)
+    supposed = supposed or TO_FORGET.match(low) or (("sa" in low or "replied" in low) and _SAID_BY.search(low))
     return bool(supposed or _TAKEN_BACK.search(low) or _SARCASTIC.match(low) or _FAMOUS_LINES.search(low))
 
 

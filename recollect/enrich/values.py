@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from recollect.enrich import Draft
@@ -44,8 +44,7 @@ class Value(NamedTuple):
 Reader = Callable[[Clause, int], Value | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """A clause with its beginning understood: who it is about, where the rest begins, whether it ended."""
 
     clause: Clause

@@ -228,7 +228,7 @@ async def _known_of(chat: Session, policy: ContextPolicy) -> list[Fact]:
     """What is true of the user now: facts, then preferences, values of one key side by side."""
     if not policy.has_section("profile"):
         return []
-    facts = (await chat.user.profile()).facts if policy.has_layer("fact") else ()
+    facts = await chat.user.facts.list() if policy.has_layer("fact") else ()
     return [*facts, *(await chat.user.preferences.list() if policy.has_layer("preference") else ())]
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.policies import importance as importance_policy
 from recollect.policies.importance import CUES, WEIGHTS, explain_importance, importance, kind_of, names_in
 
 ROLES = ("user", "assistant", "system", "tool")
@@ -43,6 +44,12 @@ def test_a_text_is_as_strong_as_its_strongest_sentence(text: str, kind: str) -> 
 def test_the_check_for_words_never_misses_a_phrase(said: tuple[str, str]) -> None:
     name, phrase = said
     assert CUES[name].is_in(phrase, set(re.findall(r"\w+", phrase)))
+    assert not re.search(r"[.!?\n]", phrase), "it lies within one sentence, so it is enough to search each of them"
+
+
+@given(st.text(st.characters(max_codepoint=127)) | st.text())
+def test_the_words_of_a_text_are_the_same_however_they_are_found(text: str) -> None:
+    assert importance_policy._words(text) == set(re.findall(r"\w+", text))
 
 
 def _phrases(name: str) -> st.SearchStrategy[str]:

@@ -9,10 +9,10 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.enrich import Draft, Enricher
+from recollect.enrich import Draft, Enricher, corrections, preferences, sentences
 from recollect.enrich.by_rules import Rules
 from recollect.enrich.rules import promising, read
 from recollect.enrich.spelling import spelled_out
@@ -461,6 +461,30 @@ def test_any_text_is_read_and_every_span_lies_within_it(text: str, answered: str
         assert 0 <= first < last <= len(text)
         assert 0.5 < draft.confidence <= 0.95
     assert promising(text) or not drafts
+
+
+@pytest.mark.parametrize(
+    ("pattern", "signs"),
+    [
+        (preferences._REPLY_IN, preferences._BEFORE_A_LANGUAGE),
+        (preferences._BACK, preferences._BEFORE_A_LANGUAGE),
+        (preferences._PREFERS, ("prefer",)),
+        (corrections.DENIED_VALUE, ("my ",)),
+        (sentences._FENCE, ("`", "~~~")),
+        (sentences._CODE_LINE, sentences._CODE_SIGNS),
+        (sentences._SUPPOSED, (" name ", " call ", "if i ", "say ")),
+    ],
+)
+def test_the_quick_look_for_signs_never_misses_what_a_pattern_finds(
+    pattern: re.Pattern[str], signs: tuple[str, ...]
+) -> None:
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.from_regex(re.compile(pattern.pattern, pattern.flags), alphabet=st.characters(max_codepoint=127)))
+    def look(text: str) -> None:
+        found = pattern.search(text)
+        assert found is not None and (any(sign in text for sign in signs) or text.startswith("in "))
+
+    look()
 
 
 OTHER_WORDS = {
