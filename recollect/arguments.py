@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,6 +21,7 @@ T = TypeVar("T")
 
 READERS = ("rules", "model")
 """What can reprocess stored conversations."""
+NO_CURSOR = "not a cursor of this list; start again without one"
 
 
 def call(make: Callable[..., T], given: Any, field: str = "items") -> T:
@@ -40,8 +42,24 @@ def key(value: str | None) -> str | None:
 
 def cursor(value: str | None) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
-        raise ValidationError("not a cursor of this list; start again without one", field="after")
+        raise ValidationError(NO_CURSOR, field="after")
     return value
+
+
+def place(*parts: str | int | None) -> str:
+    """The cursor of a list that the store does not page itself: where the page ended."""
+    return json.dumps(parts)
+
+
+def place_of(after: object) -> list[Any]:
+    """The parts of such a cursor."""
+    try:
+        parts = json.loads(after) if isinstance(after, str) else None
+    except (ValueError, RecursionError):
+        parts = None
+    if not isinstance(parts, list) or len(parts) != 2:
+        raise ValidationError(NO_CURSOR, field="after")
+    return parts
 
 
 def searched_layers(value: str | Sequence[str] | None) -> tuple[str, ...]:

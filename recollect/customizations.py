@@ -146,14 +146,19 @@ class Customizations(Handle):
 
         return [Customization.from_record(record) for record in await self._change(change)]
 
-    async def delete(self, id: str) -> None:
-        """Remove one of the user's own instructions; an org default that it replaced applies again."""
+    async def delete(self, id: str, *, version: int | None = None) -> None:
+        """Remove one of the user's own instructions; an org default that it replaced applies again.
+
+        A stale `version` raises `Conflict`.
+        """
         asked = validate.identifier(id, "id")
 
         def change(held: Sequence[Record], now: int) -> Sequence[Record]:
             own = [record for record in held if record.data["id"] == asked]
             if not own:
                 raise NotFound(field="id")
+            if version is not None and version != own[0].version:
+                raise Conflict("the instruction changed since it was read; list them again", field="version")
             # It expires now instead of being dropped, so that another one that took the place meanwhile stays.
             return [own[0].with_(content="", metadata={}, expires_at=now)]
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from recollect import validate
+from recollect.arguments import cursor
 from recollect.enrich.episodes import EXTRACTOR, GAP_MS, stretches, write
 from recollect.errors import NotFound
 from recollect.filters import Filter
@@ -164,11 +165,20 @@ class Episodes(Handle):
 
     async def list(self, limit: int = 20, *, session: str | None = None) -> list[Episode]:
         """The latest episodes, newest first; of one session if given."""
+        return list((await self.page(limit=limit, session=session))[0])
+
+    async def page(
+        self, *, limit: int = 20, after: str | None = None, session: str | None = None
+    ) -> tuple[Sequence[Episode], str | None]:
+        """A page of the episodes, newest first, and the cursor of the next (None at the end).
+
+        Those that were retired or merged are left out, so a short page is not necessarily the last.
+        """
         chosen = validate.identifier(session, "session") if session is not None else None
         where = Filter(self._partition, layers=("episodic",), session=chosen)
-        page = await self._ledger.list(where, newest_first=True, limit=validate.limit(limit))
+        page = await self._ledger.list(where, newest_first=True, limit=validate.limit(limit), after=cursor(after))
         now = self._ledger.clock()
-        return [Episode.from_record(record) for record in page.records if is_current(record, now)]
+        return [Episode.from_record(record) for record in page.records if is_current(record, now)], page.after
 
     # ── for the worker ───────────────────────────────────────────────────────────────────────────
 

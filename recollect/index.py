@@ -634,7 +634,10 @@ class PartitionIndex:
         return (record for row in self.sessions.get(session, _NO_ROWS) if _lives(record := self.records[row], now))
 
     def activity(self, now: int, session: str | None = None) -> list[Activity]:
-        """All sessions with living messages, or one, most recently active first. Unpacks only messages that ended."""
+        """All sessions with living messages, or one, most recently active first, those of one moment by their names.
+
+        Unpacks only messages that ended.
+        """
         rows_of = self.sessions if session is None else {session: self.sessions.get(session, _NO_ROWS)}
         held = {name: rows for name, rows in rows_of.items() if rows}
         if not held:
@@ -648,7 +651,7 @@ class PartitionIndex:
         counts = np.add.reduceat(living.astype(np.intp), starts)
         last = np.maximum.reduceat(np.where(living, self._when[rows], -NEVER), starts)
         found = [Activity(*each) for each in zip(held, counts.tolist(), last.tolist(), strict=True) if each[1]]
-        return sorted(found, key=lambda each: -each.last_at)
+        return sorted(found, key=lambda each: (-each.last_at, each.session))
 
     def _living(self, rows: NDArray[np.intp], now: int) -> NDArray[np.bool_]:
         """Which of these rows live: a record that has ended may still be alive."""

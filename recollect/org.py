@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect import long_term, validate
-from recollect.arguments import cursor, listed
+from recollect.arguments import NO_CURSOR, cursor, listed, place, place_of
 from recollect.customizations import Customizations
 from recollect.entities import EntityCache
 from recollect.errors import ValidationError
@@ -111,8 +110,8 @@ class Org(Handle):
             found += page.records
             inner = None
             if page.after is not None or len(found) == limit:
-                return found, _place(each, page.after)
-        return found, None if last is None else _place(last, None)
+                return found, place(each, page.after)
+        return found, None if last is None else place(last, None)
 
     async def erase(self) -> Receipt:
         """Forget everything about the org: all its users, and what they share. Returns a receipt."""
@@ -141,16 +140,12 @@ async def holding_any(ledger: Ledger, partitions: Sequence[Partition]) -> list[P
     return found
 
 
-def _place(user: str, inner: str | None) -> str:
-    """The cursor of a list that runs from user to user: the current user, and the position within that user."""
-    return json.dumps([user, inner])
-
-
 def _place_of(after: str | None) -> tuple[Any, Any]:
+    """Of the cursor of a list that runs from user to user: the current user, and the position within that user."""
     if after is None:
         return None, None
+    user, inner = place_of(after)
     try:
-        user, inner = json.loads(after)
         return validate.identifier(user, "after"), cursor(inner)
-    except (ValueError, TypeError, RecursionError):
-        raise ValidationError("not a cursor of this list; start again without one", field="after") from None
+    except ValidationError:
+        raise ValidationError(NO_CURSOR, field="after") from None

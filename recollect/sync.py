@@ -337,6 +337,13 @@ class User(Opened):
         """The user's sessions, the most recently active first."""
         return self._running.run("User.sessions", self._inner.sessions(limit=limit))
 
+    def sessions_page(self, *, limit: int = 100, after: str | None = None) -> tuple[list[SessionInfo], str | None]:
+        """A page of the user's sessions, the most recently active first, and the cursor of the next (None at the end).
+
+        A session in which something is said meanwhile moves to the front, where the first page has it.
+        """
+        return self._running.run("User.sessions_page", self._inner.sessions_page(limit=limit, after=after))
+
     def profile(self, *, as_of: Any = None, known_at: Any = None) -> Profile:
         """What is known about the user now, or what was true (`as_of`) or believed (`known_at`) at some time."""
         return self._running.run("User.profile", self._inner.profile(as_of=as_of, known_at=known_at))
@@ -949,13 +956,13 @@ class Working(Opened):
         """Change parts of the state (JSON merge patch: null removes, objects merge, the rest replaces)."""
         return self._running.run("Working.patch", self._inner.patch(changes, version=version))
 
-    def push(self, name: str, item: Any, *, keep: int = PUSH_KEEP) -> State:
+    def push(self, name: str, item: Any, *, keep: int = PUSH_KEEP, version: int | None = None) -> State:
         """Append to a list in the state and keep its newest items, for recent actions, say."""
-        return self._running.run("Working.push", self._inner.push(name, item, keep=keep))
+        return self._running.run("Working.push", self._inner.push(name, item, keep=keep, version=version))
 
-    def clear(self) -> None:
-        """Forget the state."""
-        self._running.run("Working.clear", self._inner.clear())
+    def clear(self, *, version: int | None = None) -> None:
+        """Forget the state. A stale `version` raises `Conflict`."""
+        self._running.run("Working.clear", self._inner.clear(version=version))
 
 
 class Facts(Opened):
@@ -1143,9 +1150,12 @@ class Customizations(Opened):
         """Put the instructions into this order; each must be named exactly once."""
         return self._running.run("Customizations.reorder", self._inner.reorder(ids))
 
-    def delete(self, id: str) -> None:
-        """Remove one of the user's own instructions; an org default that it replaced applies again."""
-        self._running.run("Customizations.delete", self._inner.delete(id))
+    def delete(self, id: str, *, version: int | None = None) -> None:
+        """Remove one of the user's own instructions; an org default that it replaced applies again.
+
+        A stale `version` raises `Conflict`.
+        """
+        self._running.run("Customizations.delete", self._inner.delete(id, version=version))
 
     def effective(self) -> list[Customization]:
         """What applies to the agent: the defaults of the org, then the user's own, without what is off.
@@ -1188,6 +1198,15 @@ class Episodes(Opened):
     def list(self, limit: int = 20, *, session: str | None = None) -> list[Episode]:
         """The latest episodes, newest first; of one session if given."""
         return self._running.run("Episodes.list", self._inner.list(limit, session=session))
+
+    def page(
+        self, *, limit: int = 20, after: str | None = None, session: str | None = None
+    ) -> tuple[Sequence[Episode], str | None]:
+        """A page of the episodes, newest first, and the cursor of the next (None at the end).
+
+        Those that were retired or merged are left out, so a short page is not necessarily the last.
+        """
+        return self._running.run("Episodes.page", self._inner.page(limit=limit, after=after, session=session))
 
 
 class Graph(Opened):

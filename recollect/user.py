@@ -9,7 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect import long_term, validate
-from recollect.arguments import call, cursor, key, listed, reprocess_options, searched_layers
+from recollect.arguments import (
+    NO_CURSOR,
+    call,
+    cursor,
+    key,
+    listed,
+    place,
+    place_of,
+    reprocess_options,
+    searched_layers,
+)
 from recollect.context_policy import ContextPolicy
 from recollect.conversation import SessionInfo
 from recollect.customizations import Customization, Customizations
@@ -75,10 +85,23 @@ class User(Handle):
 
     async def sessions(self, *, limit: int = 100) -> list[SessionInfo]:
         """The user's sessions, the most recently active first."""
+        return (await self.sessions_page(limit=limit))[0]
+
+    async def sessions_page(
+        self, *, limit: int = 100, after: str | None = None
+    ) -> tuple[list[SessionInfo], str | None]:
+        """A page of the user's sessions, the most recently active first, and the cursor of the next (None at the end).
+
+        A session in which something is said meanwhile moves to the front, where the first page has it.
+        """
         validate.limit(limit)
+        seen = None if after is None else _seen(after)
         now = self._flow.ledger.clock()
         index = await self._flow.indexes.current(self._scope.partition)
-        return [session_info(index, self._scope, each, now) for each in index.activity(now)[:limit]]
+        left = [each for each in index.activity(now) if seen is None or (-each.last_at, each.session) > seen]
+        page = left[:limit]
+        found = [session_info(index, self._scope, each, now) for each in page]
+        return found, place(page[-1].last_at, page[-1].session) if len(left) > limit else None
 
     # ── what is known about the user ─────────────────────────────────────────────────────────────
 
@@ -394,3 +417,11 @@ class User(Handle):
     async def retry(self, failure_id: str) -> None:
         """Give failed work another round of attempts."""
         await self._flow.worker.retry(self._scope.partition, validate.identifier(failure_id, "failure_id"))
+
+
+def _seen(after: str) -> tuple[int, str]:
+    """What the cursor of a page of sessions says: how recent, and which, the last session was."""
+    last_at, session = place_of(after)
+    if not isinstance(last_at, int) or not isinstance(session, str):
+        raise ValidationError(NO_CURSOR, field="after")
+    return -last_at, session

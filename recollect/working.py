@@ -76,7 +76,7 @@ class Working(Handle):
         patch = _checked(changes)
         return await self._write(lambda state: _merge(state, patch), version)
 
-    async def push(self, name: str, item: Any, *, keep: int = PUSH_KEEP) -> State:
+    async def push(self, name: str, item: Any, *, keep: int = PUSH_KEEP, version: int | None = None) -> State:
         """Append to a list in the state and keep its newest items, for recent actions, say."""
         validate.limit(keep, "keep")
         if not isinstance(name, str):
@@ -89,11 +89,22 @@ class Working(Handle):
                 raise ValidationError("this part of the state is not a list", field="name")
             return state | {name: [*items, addition[name]][-keep:]}
 
-        return await self._write(change, None)
+        return await self._write(change, version)
 
-    async def clear(self) -> None:
-        """Forget the state."""
-        await self._ledger.commit(Changes(self._scope.partition, drop=(self._id,)))
+    async def clear(self, *, version: int | None = None) -> None:
+        """Forget the state. A stale `version` raises `Conflict`."""
+        if version is None:
+            await self._ledger.commit(Changes(self._scope.partition, drop=(self._id,)))
+            return
+
+        def decide(record: Record | None, now: int) -> Changes | None:
+            _check_version(version, record)
+            if record is None:
+                return None
+            # It expires now instead of being dropped: a write of the same moment makes this one late, not undone.
+            return Changes(self._scope.partition, put=(record.with_(data={"state": {}}, expires_at=now),))
+
+        await self._ledger.update(self._scope.partition, self._id, decide)
 
     async def _write(self, change: Callable[[dict[str, Any]], dict[str, Any]], version: int | None) -> State:
         state = State()
@@ -101,9 +112,7 @@ class Working(Handle):
         def decide(record: Record | None, now: int) -> Changes:
             if record is not None and record.layer != "working":
                 raise Conflict("the id of this state is taken by another memory", field="id")
-            held = record.version if record else 0
-            if version is not None and version != held:
-                raise Conflict("the state changed since it was read; get it again", field="version")
+            _check_version(version, record)
             value = self._ledger.masked(validate.working(change(dict(record.data["state"]) if record else {})))
             state.clear()
             state.update(value)
@@ -115,6 +124,11 @@ class Working(Handle):
 
         state.version = await self._ledger.update(self._scope.partition, self._id, decide)
         return state
+
+
+def _check_version(version: int | None, record: Record | None) -> None:
+    if version is not None and version != (record.version if record else 0):
+        raise Conflict("the state changed since it was read; get it again", field="version")
 
 
 def _checked(value: Any) -> dict[str, Any]:

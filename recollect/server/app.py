@@ -42,9 +42,10 @@ from recollect.server import (
     profile,
     schemas,
     sessions,
+    working,
 )
 from recollect.server.connections import PatientProtocol
-from recollect.server.description import DescribedApp, call_name
+from recollect.server.description import ABOUT, LICENSE, DescribedApp, call_name
 from recollect.server.envelope import REQUEST_ID, Envelope
 from recollect.server.errors import problem
 from recollect.server.gate import PRINCIPAL, Gate, is_loopback
@@ -63,7 +64,7 @@ COMPRESSED_BYTES = 1_024
 """Shorter responses are not worth compressing."""
 COMPRESSION = 5
 """Above this, JSON hardly gets shorter and takes much longer."""
-ROOMS = (sessions, memories, chat, profile, customizations, graph, entities, operations, health, figures)
+ROOMS = (sessions, working, memories, chat, profile, customizations, graph, entities, operations, health, figures)
 SUMMARY = "The memory of conversational agents."
 
 
@@ -95,6 +96,8 @@ def _described(**more: Any) -> FastAPI:
         title="Recollect",
         version=__version__,
         summary=SUMMARY,
+        description=ABOUT,
+        license_info=LICENSE,
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,

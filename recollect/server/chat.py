@@ -41,7 +41,7 @@ _EXAMPLE = (
 )
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
-        "model": schemas.ChatShape,
+        "model": schemas.ChatReply,
         "description": "The reply; with `stream`, events `token`, then `done` with the whole reply, or `error`.",
         "content": {EVENTS: {"schema": {"type": "string"}, "example": _EXAMPLE}},
     }

@@ -49,7 +49,7 @@ async def customize(held: Held, body: schemas.NewCustomization) -> Response:
     return _one(await held.add(**given(body)), 201)
 
 
-async def reorder_customizations(held: Held, body: schemas.Order) -> Response:
+async def reorder_customizations(held: Held, body: schemas.CustomizationOrder) -> Response:
     """Reorder the instructions; each of them must be named once."""
     return _listed(await held.reorder(body.ids))
 
@@ -61,9 +61,9 @@ async def update_customization(
     return _one(await if_matching(if_match, lambda version: held.update(id, **given(body), version=version)))
 
 
-async def delete_customization(held: Held, id: InstructionId) -> Response:
+async def delete_customization(held: Held, id: InstructionId, if_match: IfMatch = None) -> Response:
     """Remove an instruction; a default of the org with the same id takes effect again."""
-    await held.delete(id)
+    await if_matching(if_match, lambda version: held.delete(id, version=version))
     return Response(status_code=204)
 
 
@@ -72,9 +72,9 @@ def _add_routes(path: str, dependencies: list[Any], whose: str = "") -> None:
         name = f"{verb.__name__}{whose}"
         routes.add_api_route(path, verb, methods=[method], dependencies=dependencies, name=name, **more)
 
-    several, one = shapes(schemas.CustomizationsShape), shapes(schemas.CustomizationShape, headers=VERSIONED)
+    several, one = shapes(schemas.Customizations), shapes(schemas.Customization, headers=VERSIONED)
     add(path, list_customizations, "GET", responses=several)
-    add(path, customize, "POST", responses=shapes(schemas.CustomizationShape, 201, headers=VERSIONED), status_code=201)
+    add(path, customize, "POST", responses=shapes(schemas.Customization, 201, headers=VERSIONED), status_code=201)
     add(f"{path}/order", reorder_customizations, "PUT", responses=several)
     add(f"{path}/{{id}}", update_customization, "PATCH", responses=one)
     add(f"{path}/{{id}}", delete_customization, "DELETE", status_code=204)

@@ -18,20 +18,20 @@ Type = Annotated[str, Path(description="The type of the object.", examples=["cus
 Id = Annotated[str, Path(description="Its id in the system it comes from.", examples=["42"])]
 
 
-@routes.get("/{type}", responses=shapes(schemas.BusinessObjectsShape))
+@routes.get("/{type}", responses=shapes(schemas.BusinessObjects))
 async def list_entities(service: Here, caller: Caller, type: Type) -> Response:
     """The stored objects of a type."""
     found = await service.memory.entities(caller.org).list(type)
     return Json({"entities": [entity.to_dict() for entity in found]})
 
 
-@routes.delete("/{type}", responses=shapes(schemas.InvalidatedShape))
+@routes.delete("/{type}", responses=shapes(schemas.Invalidated))
 async def invalidate_type(service: Here, caller: Caller, type: Type) -> Response:
     """Forget all objects of a type."""
     return Json({"invalidated": await service.memory.entities(caller.org).invalidate(type)})
 
 
-@routes.get("/{type}/{id}", responses=shapes(schemas.BusinessObjectShape))
+@routes.get("/{type}/{id}", responses=shapes(schemas.BusinessObject))
 async def get_entity(service: Here, caller: Caller, type: Type, id: Id) -> Response:
     """The data of an object, if it is stored."""
     data = await service.memory.entities(caller.org).get(type, id)
@@ -41,14 +41,14 @@ async def get_entity(service: Here, caller: Caller, type: Type, id: Id) -> Respo
     return Json({"type": type, "id": id, "data": data})
 
 
-@routes.put("/{type}/{id}", responses=shapes(schemas.KeptObjectShape))
-async def put_entity(service: Here, caller: Caller, type: Type, id: Id, body: schemas.BusinessObject) -> Response:
+@routes.put("/{type}/{id}", responses=shapes(schemas.KeptBusinessObject))
+async def put_entity(service: Here, caller: Caller, type: Type, id: Id, body: schemas.NewBusinessObject) -> Response:
     """Store an object as it is now."""
     kept = await service.memory.entities(caller.org).put(type, id, **given(body))
     return Json(kept.to_dict())
 
 
-@routes.delete("/{type}/{id}", responses=shapes(schemas.InvalidatedShape))
+@routes.delete("/{type}/{id}", responses=shapes(schemas.Invalidated))
 async def invalidate_entity(service: Here, caller: Caller, type: Type, id: Id) -> Response:
     """Forget an object."""
     return Json({"invalidated": await service.memory.entities(caller.org).invalidate(type, id)})

@@ -26,12 +26,12 @@ FAILS = "fails"
 TOLD_OF_STORES = ("store", "durability", "fallback")
 """What anybody may know about a store, which does not include its address."""
 NOT_READY: dict[int | str, dict[str, Any]] = {
-    503: {"model": schemas.ReadyShape, "description": "The server should not get requests now."}
+    503: {"model": schemas.Ready, "description": "The server should not get requests now."}
 }
 
 
 @routes.head("/health", include_in_schema=False, openapi_extra={PUBLIC: True})
-@routes.get("/health", responses=shapes(schemas.HealthShape), openapi_extra={PUBLIC: True})
+@routes.get("/health", responses=shapes(schemas.Health), openapi_extra={PUBLIC: True})
 async def health(service: Here) -> Response:
     """What the server runs on. `degraded`: up, but on an in-memory fallback store, or part of it does not work."""
     uses = service.describe()
@@ -66,7 +66,7 @@ def _told(store: Store) -> dict[str, str]:
 
 
 @routes.head("/ready", include_in_schema=False, openapi_extra={PUBLIC: True})
-@routes.get("/ready", responses=shapes(schemas.ReadyShape) | NOT_READY, openapi_extra={PUBLIC: True})
+@routes.get("/ready", responses=shapes(schemas.Ready) | NOT_READY, openapi_extra={PUBLIC: True})
 async def ready(service: Here) -> Response:
     """Whether requests can be served: every store answers, and the server is not about to stop."""
     answers = await asyncio.gather(*(_answers(service, store) for store in service.stores.values()))

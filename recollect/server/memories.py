@@ -13,9 +13,10 @@ from recollect.errors import ValidationError
 from recollect.layers import PUBLIC_LAYERS
 from recollect.records import Hit, Record
 from recollect.server import schemas
-from recollect.server.answers import Json, bounded, paged, tagged
+from recollect.server.answers import Json, bounded, made, paged, tagged
 from recollect.server.routing import (
     HEADER_NAMES,
+    PLACED,
     READ,
     VERSIONED,
     After,
@@ -25,6 +26,7 @@ from recollect.server.routing import (
     NewestFirst,
     Owner,
     UserId,
+    found_at,
     given,
     if_matching,
     named,
@@ -33,16 +35,17 @@ from recollect.server.routing import (
     service_of,
     shapes,
 )
+from recollect.server.schemas import choice_of
 
 routes = router("/api/users/{user}", "memories")
 
 MemoryId = Annotated[str, Path(description="The memory.", examples=["seat"])]
-ListedLayer = Annotated[str, Query(description=f"The layer: {', '.join(PUBLIC_LAYERS)}.")]
+ListedLayer = Annotated[str, Query(description="The layer.", json_schema_extra=choice_of(PUBLIC_LAYERS))]
 Where = Annotated[str | None, Query(description='A filter as JSON, such as {"metadata.topic": "travel"}.')]
 
 
-@routes.post("/context", responses=shapes(schemas.ContextShape), openapi_extra=READ)
-async def get_context(request: Request, user: UserId, body: schemas.Asked) -> Response:
+@routes.post("/context", responses=shapes(schemas.Context), openapi_extra=READ)
+async def get_context(request: Request, user: UserId, body: schemas.ContextRequest) -> Response:
     """The best context for a question within the token budget, inside a session or outside any."""
     asked = {name: value for name, value in given(body).items() if name not in ("session", "agent")}
     owner = owner_of(request, user)
@@ -55,7 +58,7 @@ async def get_context(request: Request, user: UserId, body: schemas.Asked) -> Re
     return Json(context.to_dict())
 
 
-@routes.get("/memories", responses=shapes(schemas.RecordsShape))
+@routes.get("/memories", responses=shapes(schemas.MemoryPage))
 async def list_memories(
     owner: Owner,
     layer: ListedLayer = "long_term",
@@ -73,7 +76,7 @@ async def list_memories(
     return await paged("memories", fetch, Record.to_dict, limit=limit, after=after)
 
 
-@routes.post("/memories", status_code=201, responses=shapes(schemas.RecordsShape, 201))
+@routes.post("/memories", status_code=201, responses=shapes(schemas.MemoryPage, 201, headers=PLACED))
 async def add_memories(
     request: Request, user: UserId, body: schemas.OneOrMoreMemories, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -84,51 +87,53 @@ async def add_memories(
     with named(items="memories", **HEADER_NAMES):
         stored = await owner.add_memories(drafts, idempotency_key=idempotency_key, only_new=body.only_new)
     service_of(request).metrics.count("adds", len(stored))
-    return Json({"memories": [record.to_dict() for record in stored], "after": None}, 201)
+    # Of several there is no single place.
+    at = found_at(request, "memories", stored[0].id) if isinstance(body, schemas.OneMemory) else None
+    return made({"memories": [record.to_dict() for record in stored], "after": None}, at)
 
 
-@routes.post("/memories/search", responses=shapes(schemas.HitsShape), openapi_extra=READ)
-async def search_memory(request: Request, user: UserId, body: schemas.Search) -> Response:
+@routes.post("/memories/search", responses=shapes(schemas.Hits), openapi_extra=READ)
+async def search_memory(request: Request, user: UserId, body: schemas.SearchRequest) -> Response:
     """The hits that best answer a question, each with its reasons; if there are too many, the last are only counted."""
     hits = await owner_of(request, user).search_memory(**given(body))
     service_of(request).metrics.count("searches")
     return bounded("hits", hits, Hit.to_dict)
 
 
-@routes.post("/memories/forget", responses=shapes(schemas.ReceiptShape))
-async def forget(owner: Owner, body: schemas.Forget) -> Response:
+@routes.post("/memories/forget", responses=shapes(schemas.Receipt))
+async def forget(owner: Owner, body: schemas.ForgetRequest) -> Response:
     """Forget memories by id or by a filter, with everything derived from them."""
     return Json((await owner.forget(body.ids, where=body.where, layer=body.layer)).to_dict())
 
 
-@routes.get("/memories/{id}", responses=shapes(schemas.RecordShape, headers=VERSIONED))
+@routes.get("/memories/{id}", responses=shapes(schemas.MemoryRecord, headers=VERSIONED))
 async def get_memory(owner: Owner, id: MemoryId) -> Response:
     """One memory, from any layer; its version is the ETag."""
     record = await owner.get_memory(id)
     return tagged(record.to_dict(), record.version)
 
 
-@routes.patch("/memories/{id}", responses=shapes(schemas.RecordShape, headers=VERSIONED))
+@routes.patch("/memories/{id}", responses=shapes(schemas.MemoryRecord, headers=VERSIONED))
 async def update_memory(owner: Owner, id: MemoryId, body: schemas.MemoryEdit, if_match: IfMatch = None) -> Response:
     """Change a memory; its previous version stays in its history."""
     record = await if_matching(if_match, lambda version: owner.update_memory(id, **given(body), version=version))
     return tagged(record.to_dict(), record.version)
 
 
-@routes.delete("/memories/{id}", responses=shapes(schemas.ReceiptShape))
+@routes.delete("/memories/{id}", responses=shapes(schemas.Receipt))
 async def forget_memory(owner: Owner, id: MemoryId) -> Response:
     """Forget a memory, with everything derived from it."""
     return Json((await owner.forget(id)).to_dict())
 
 
-@routes.get("/memories/{id}/history", responses=shapes(schemas.HistoryShape))
-async def history(owner: Owner, id: MemoryId) -> Response:
+@routes.get("/memories/{id}/history", responses=shapes(schemas.MemoryHistory))
+async def get_memory_history(owner: Owner, id: MemoryId) -> Response:
     """The versions of a memory, oldest first, the current one last."""
     return bounded("history", await owner.history(id), Record.to_dict, last_first=True)
 
 
-@routes.post("/memories/{id}/restore", responses=shapes(schemas.RecordShape, headers=VERSIONED))
-async def restore(owner: Owner, id: MemoryId) -> Response:
+@routes.post("/memories/{id}/restore", responses=shapes(schemas.MemoryRecord, headers=VERSIONED))
+async def restore_memory(owner: Owner, id: MemoryId) -> Response:
     """Restore a memory that pruning retired or merging ended."""
     record = await owner.restore(id)
     return tagged(record.to_dict(), record.version)

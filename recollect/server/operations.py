@@ -27,8 +27,14 @@ ForMessages = Annotated[str, Query(description="The session for messages that na
 FailureId = Annotated[str, Path(description="The failed work.")]
 EXPORT_RECORDS = 50
 """How many records of an export are in memory at a time."""
+BYTES_TYPE = "application/octet-stream"
+"""For clients that know no lines of JSON: they send and get the same as bytes."""
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
 _LINES: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The lines.", "content": {LINES_TYPES[0]: {"schema": {"type": "string"}}}}
+    200: {
+        "description": "The lines; as bytes, if `Accept` names only these.",
+        "content": {LINES_TYPES[0]: {"schema": {"type": "string"}}, BYTES_TYPE: _BYTES},
+    }
 }
 _LINES_BODY = {
     "requestBody": {
@@ -37,7 +43,8 @@ _LINES_BODY = {
             LINES_TYPES[0]: {
                 "schema": {"type": "string"},
                 "example": '{"role": "user", "content": "My cat is called Admiral.", "session": "monday"}\n',
-            }
+            },
+            BYTES_TYPE: _BYTES,
         },
     }
 }
@@ -46,34 +53,35 @@ _LINES_BODY = {
 # ── One user as a whole ──────────────────────────────────────────────────────────────────────────
 
 
-@routes.get("/api/users", responses=shapes(schemas.UsersShape))
+@routes.get("/api/users", responses=shapes(schemas.UserPage))
 async def list_users(service: Here, caller: Caller, limit: Limit = 100, after: After = None) -> Response:
     """A page of the org's users that have any data; it may be short: `after` is null only at the end."""
     users, next_page = await service.memory.org(caller.org).users(limit=limit, after=after)
     return Json({"users": users, "after": next_page})
 
 
-@routes.delete("/api/users/{user}", responses=shapes(schemas.ReceiptShape), openapi_extra=ADMIN)
-async def erase(owner: Owner) -> Response:
+@routes.delete("/api/users/{user}", responses=shapes(schemas.Receipt), openapi_extra=ADMIN)
+async def erase_user(owner: Owner) -> Response:
     """Forget everything about a user, in every layer and file. Returns a receipt."""
     return Json((await owner.erase()).to_dict())
 
 
 @routes.get("/api/users/{user}/export", response_class=StreamingResponse, responses=_LINES)
-async def export(owner: Owner) -> Response:
+async def export_user(request: Request, owner: Owner) -> Response:
     """Everything about a user, one JSON object per line; the first line describes the export.
 
     Records are read while they are sent. If something goes wrong midway, the response is cut off.
     """
     await owner.export_page(limit=1)  # an error at the start is reported before the response begins
-    return StreamingResponse(export_lines(owner), media_type=LINES_TYPES[0])
+    is_for_bytes = request.headers.get("accept", "").strip().lower() == BYTES_TYPE
+    return StreamingResponse(export_lines(owner), media_type=BYTES_TYPE if is_for_bytes else LINES_TYPES[0])
 
 
-@routes.post("/api/users/{user}/import", responses=shapes(schemas.ImportedShape), openapi_extra=_LINES_BODY)
+@routes.post("/api/users/{user}/import", responses=shapes(schemas.Imported), openapi_extra=_LINES_BODY)
 async def import_lines(request: Request, owner: Owner, session: ForMessages = DEFAULT_SESSION) -> Response:
     """Store lines of an export, messages or memories under this user, up to 1 MiB at a time. A repeat adds nothing."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in LINES_TYPES:
+    if kind not in (*LINES_TYPES, BYTES_TYPE):
         raise Refused(415, f"must be {LINES_TYPES[0]}", field="content-type")
     source = io.BytesIO(await request.body())
     return Json((await import_jsonl(owner, source, session=session)).to_dict())
@@ -92,8 +100,8 @@ async def export_lines(owner: User) -> AsyncIterator[bytes]:
 # ── Figures and failures ─────────────────────────────────────────────────────────────────────────
 
 
-@routes.get("/api/stats", responses=shapes(schemas.StatsShape), openapi_extra=ADMIN)
-async def stats(service: Here) -> Response:
+@routes.get("/api/stats", responses=shapes(schemas.Stats), openapi_extra=ADMIN)
+async def get_stats(service: Here) -> Response:
     """How much the whole store holds, how many jobs are waiting, and which components are in use."""
     survey = await service.surveys.latest()
     uses = _without_addresses(service.describe())
@@ -110,15 +118,15 @@ async def stats(service: Here) -> Response:
     )
 
 
-@routes.get("/api/failures", responses=shapes(schemas.FailuresShape), openapi_extra=ADMIN)
-async def failures(service: Here, caller: Caller, limit: Limit = 100, after: After = None) -> Response:
+@routes.get("/api/failures", responses=shapes(schemas.FailurePage), openapi_extra=ADMIN)
+async def list_failures(service: Here, caller: Caller, limit: Limit = 100, after: After = None) -> Response:
     """A page of the work for the org's users that was given up, each with its reason."""
     found, next_page = await service.memory.org(caller.org).failures(limit=limit, after=after)
     return Json({"failures": [_failure(record) for record in found], "after": next_page})
 
 
 @routes.post("/api/failures/{id}/retry", status_code=204, openapi_extra=ADMIN)
-async def retry(service: Here, caller: Caller, id: FailureId) -> Response:
+async def retry_failure(service: Here, caller: Caller, id: FailureId) -> Response:
     """Give failed work another round of attempts."""
     await give_another_try(service, caller.org, id)
     return Response(status_code=204)

@@ -14,28 +14,35 @@ from recollect.errors import ValidationError
 from recollect.learnings import Learning, Learnings
 from recollect.profile import Fact, Facts
 from recollect.server import schemas
-from recollect.server.answers import Json
-from recollect.server.routing import At, Limit, Owner, given, named, router, shapes
+from recollect.server.answers import Json, made
+from recollect.server.routing import PLACED, After, At, Limit, Owner, found_at, given, named, router, shapes
+from recollect.server.schemas import choice_of
 
 routes = router("/api/users/{user}", "profile")
 
+VERDICTS = ("confirm", "pin", "unpin", "reject", "correct")
+JUDGEMENTS = ("confirm", "contradict", "restore")
 FactKey = Annotated[str, Path(description="What it is about, such as city or diet.", examples=["city"])]
-Verdict = Annotated[str, Path(description="confirm, pin, unpin, reject or correct.", examples=["confirm"])]
-Judgement = Annotated[str, Path(description="confirm, contradict or restore.", examples=["confirm"])]
+Verdict = Annotated[
+    str, Path(description="What the user says of it.", examples=["confirm"], json_schema_extra=choice_of(VERDICTS))
+]
+Judgement = Annotated[
+    str, Path(description="What was found out about it.", examples=["confirm"], json_schema_extra=choice_of(JUDGEMENTS))
+]
 LearningId = Annotated[str, Path(description="The learning.")]
 KnownAt = Annotated[str | None, Query(description="Return what was believed at this time.")]
 EndedValue = Annotated[str | None, Query(description="The value that ends, if the key has several. Default: all.")]
 Reason = Annotated[str, Query(description="Why it ends.")]
-LearningType = Annotated[str | None, Query(description=f"Only this type: {', '.join(validate.LEARNING_TYPES)}.")]
+LearningType = Annotated[
+    str | None, Query(description="Only this type.", json_schema_extra=choice_of(validate.LEARNING_TYPES))
+]
 Retired = Annotated[bool, Query(description="Include those that were retired.")]
 OfSession = Annotated[str | None, Query(description="Only those of this session.")]
 EpisodeId = Annotated[str, Path(description="The episode.")]
-VERDICTS = ("confirm", "pin", "unpin", "reject", "correct")
-JUDGEMENTS = ("confirm", "contradict", "restore")
 
 
-@routes.get("/profile", responses=shapes(schemas.ProfileShape))
-async def profile(owner: Owner, as_of: At = None, known_at: KnownAt = None) -> Response:
+@routes.get("/profile", responses=shapes(schemas.Profile))
+async def get_profile(owner: Owner, as_of: At = None, known_at: KnownAt = None) -> Response:
     """What is known now, was true at a given time (`as_of`), or was believed at a given time (`known_at`)."""
     return Json((await owner.profile(as_of=as_of, known_at=known_at)).to_dict())
 
@@ -89,9 +96,9 @@ async def end_fact(held: Held, key: FactKey, value: EndedValue = None, at: At = 
     return _listed(await held.end(key, value, at=at, reason=reason))
 
 
-async def judge_fact(held: Held, key: FactKey, verdict: Verdict, body: schemas.FactVerdict) -> Response:
-    """Confirm, pin, unpin, reject or correct what is known."""
-    return _listed(await judged(held, key, verdict, body))
+async def judge_fact(held: Held, key: FactKey, verdict: Verdict, body: schemas.FactVerdict | None = None) -> Response:
+    """Confirm, pin, unpin, reject or correct what is known; only `correct` needs a body."""
+    return _listed(await judged(held, key, verdict, body or schemas.FactVerdict()))
 
 
 async def judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict) -> list[Fact]:
@@ -110,12 +117,12 @@ async def judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict
 def _add_routes(one: str, several: str, dependencies: list[Any]) -> None:
     """Add the routes for facts, or for what is kept like them, under its own name."""
     add = partial(routes.add_api_route, dependencies=dependencies)
-    path, listed, single = f"/{several}", shapes(schemas.FactsShape), shapes(schemas.FactShape)
-    made = shapes(schemas.FactsShape, 201)
+    path, listed, single = f"/{several}", shapes(schemas.Facts), shapes(schemas.Fact)
+    made = shapes(schemas.Facts, 201)
     add(path, list_facts, methods=["GET"], responses=listed, name=f"list_{several}")
     add(path, upsert_facts, methods=["POST"], responses=made, status_code=201, name=f"upsert_{several}")
     path = f"{path}/{{key}}"
-    add(path, get_fact, methods=["GET"], responses=shapes(schemas.FactHistoryShape), name=f"get_{one}")
+    add(path, get_fact, methods=["GET"], responses=shapes(schemas.FactHistory), name=f"get_{one}")
     add(path, put_fact, methods=["PUT"], responses=single, name=f"put_{one}")
     add(path, end_fact, methods=["DELETE"], responses=listed, name=f"end_{one}")
     add(f"{path}/{{verdict}}", judge_fact, methods=["POST"], responses=listed, name=f"judge_{one}")
@@ -128,26 +135,27 @@ _add_routes("preference", "preferences", [Depends(_preferences)])
 # ── Learnings and episodes ───────────────────────────────────────────────────────────────────────
 
 
-@routes.get("/learnings", responses=shapes(schemas.LearningsShape))
+@routes.get("/learnings", responses=shapes(schemas.Learnings))
 async def list_learnings(owner: Owner, type: LearningType = None, include_retired: Retired = False) -> Response:
     """What was learned from working with the user, followed by what the org learned."""
     found = await owner.learnings.list(type=type, include_retired=include_retired)
     return Json({"learnings": [learning.to_dict() for learning in found]})
 
 
-@routes.post("/learnings", status_code=201, responses=shapes(schemas.LearningShape, 201))
-async def add_learning(owner: Owner, body: schemas.NewLearning) -> Response:
+@routes.post("/learnings", status_code=201, responses=shapes(schemas.Learning, 201, headers=PLACED))
+async def add_learning(request: Request, owner: Owner, body: schemas.NewLearning) -> Response:
     """Store a learning; storing the same one again raises its confidence."""
-    return Json((await owner.add_learning(**given(body))).to_dict(), 201)
+    learning = await owner.add_learning(**given(body))
+    return made(learning.to_dict(), found_at(request, "learnings", learning.id))
 
 
-@routes.get("/learnings/{id}", responses=shapes(schemas.LearningShape))
+@routes.get("/learnings/{id}", responses=shapes(schemas.Learning))
 async def get_learning(owner: Owner, id: LearningId) -> Response:
     """One learning of the user or of the org."""
     return Json((await owner.learnings.get(id)).to_dict())
 
 
-@routes.post("/learnings/{id}/{judgement}", responses=shapes(schemas.LearningShape))
+@routes.post("/learnings/{id}/{judgement}", responses=shapes(schemas.Learning))
 async def judge_learning(owner: Owner, id: LearningId, judgement: Judgement) -> Response:
     """Confirm or contradict a learning, or restore one that was retired."""
     return Json((await judge(owner.learnings, id, judgement)).to_dict())
@@ -160,13 +168,14 @@ async def judge(learnings: Learnings, id: str, judgement: str) -> Learning:
     return await say(id)
 
 
-@routes.get("/episodes", responses=shapes(schemas.EpisodesShape))
-async def list_episodes(owner: Owner, limit: Limit = 20, session: OfSession = None) -> Response:
-    """The latest episodes (stretches of conversation as they are remembered), newest first."""
-    return Json({"episodes": [each.to_dict() for each in await owner.episodes.list(limit, session=session)]})
+@routes.get("/episodes", responses=shapes(schemas.EpisodePage))
+async def list_episodes(owner: Owner, limit: Limit = 20, after: After = None, session: OfSession = None) -> Response:
+    """A page of the episodes (stretches of conversation as they are remembered), newest first."""
+    found, next_page = await owner.episodes.page(limit=limit, after=after, session=session)
+    return Json({"episodes": [each.to_dict() for each in found], "after": next_page})
 
 
-@routes.get("/episodes/{id}", responses=shapes(schemas.EpisodeShape))
+@routes.get("/episodes/{id}", responses=shapes(schemas.Episode))
 async def get_episode(owner: Owner, id: EpisodeId) -> Response:
     """One episode."""
     return Json((await owner.episodes.get(id)).to_dict())

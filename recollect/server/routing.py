@@ -10,9 +10,10 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,6 +37,7 @@ ADMIN = {NEEDS: "admin"}
 _TAG = r'(?:W/)?"[!#-~\x80-\xff]*"'
 _TAGS = re.compile(rf"{_TAG}(?:[ \t]*,[ \t]*{_TAG})*")
 _VERSION = re.compile(r'"([0-9]{1,18})(?:[-;](?:gzip|br|zstd))?"')
+IF_MATCH = "If-Match"
 VERSIONS_MAX = 8
 """How many ETags a change may name: each wrong one costs an attempt that is refused."""
 Changed = TypeVar("Changed")
@@ -59,15 +61,21 @@ class StrictRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
-        names = {field.alias for field in self.dependant.query_params}
+        parts = tuple(_with_dependencies(self.dependant))
+        names = {field.alias for part in parts for field in part.query_params}
+        takes_if_match = any(field.alias == IF_MATCH for part in parts for field in part.header_params)
+        may_be_empty = self.body_field is not None and not self.body_field.field_info.is_required()
 
         async def strictly(request: Request) -> Response:
             given = request.path_params.items()
             request.scope["path_params"] = {name: self._id(_unquoted(text, name)) for name, text in given}
             await self._admit(request)
             _check_query(request, names)
+            if not takes_if_match and request.method != "GET" and IF_MATCH in request.headers:
+                # Ignored, it would let a change through that the caller meant to be refused.
+                raise ValidationError("is not possible for this call; leave it out", field="if-match")
             if self.body_field is not None:
-                request = _ReadRequest(request, await _body(request))
+                request = _ReadRequest(request, await _body(request, may_be_empty))
             return await handle(request)
 
         return strictly
@@ -98,6 +106,13 @@ def router(prefix: str, tag: str) -> APIRouter:
     return APIRouter(prefix=prefix, tags=[tag], route_class=StrictRoute)
 
 
+def _with_dependencies(dependant: Dependant) -> Iterator[Dependant]:
+    """What takes parts of a request: the route, and everything that it depends on."""
+    yield dependant
+    for each in dependant.dependencies:
+        yield from _with_dependencies(each)
+
+
 def _unquoted(text: str, name: str) -> str:
     try:
         return unquote_to_bytes(text).decode()
@@ -119,7 +134,9 @@ def _check_query(request: Request, names: set[str]) -> None:
             raise ValidationError("must be given once", field=name)
 
 
-async def _body(request: Request) -> Any:
+async def _body(request: Request, may_be_empty: bool) -> Any:
+    if may_be_empty and not await request.body():
+        return None
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in JSON_TYPES:
         raise Refused(415, "must be application/json", field="content-type")
@@ -160,16 +177,19 @@ Caller = Annotated[Principal, Depends(_principal)]
 UserId = Annotated[str, Path(description="The user.", examples=["ann"])]
 SessionId = Annotated[str, Path(description="The session.", examples=["monday"])]
 AgentName = Annotated[str, Path(description="The agent.", examples=["support"])]
-Limit = Annotated[int, Query(description="How many at most: 1 to 1000.")]
+_RANGE: Any = {"minimum": 1, "maximum": validate.LIMITS.limit_max}
+Limit = Annotated[int, Query(description="How many at most: 1 to 1000.", json_schema_extra=_RANGE)]
 After = Annotated[str | None, Query(description="The cursor that the previous page returned.")]
 NewestFirst = Annotated[bool, Query(description="Newest first.")]
-At = Annotated[str | None, Query(description="A time with a zone, or a date. Default: now.")]
+At = Annotated[
+    str | None, Query(description="A time with a zone, or a date. Default: now.", examples=["2026-05-01T09:30:00Z"])
+]
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", description="A call repeated with the same key is done only once.")
 ]
 IfMatch = Annotated[
     str | None,
-    Header(alias="If-Match", description="The ETag that was read, or several; stale ones are refused with 412."),
+    Header(alias=IF_MATCH, description="The ETag that was read, or several; stale ones are refused with 412."),
 ]
 
 
@@ -229,6 +249,12 @@ def named(**names: str) -> Iterator[None]:
         raise
 
 
+def found_at(request: Request, *segments: str) -> str:
+    """The path of what was made, below the path of a request's user."""
+    root, user = request.scope.get("root_path", ""), request.path_params["user"]
+    return "/".join((f"{root}/api/users", *(quote(each, safe="") for each in (user, *segments))))
+
+
 HEADER_NAMES = {"idempotency_key": "idempotency-key"}
 
 
@@ -237,6 +263,8 @@ def given(fields: Any) -> dict[str, Any]:
     return {name: getattr(fields, name) for name in fields.model_fields_set}
 
 
+PLACED: dict[str, Any] = {"Location": {"description": "Where it can be read.", "schema": {"type": "string"}}}
+"""The headers of a response that says where to find what was made."""
 VERSIONED: dict[str, Any] = {"ETag": {"description": "The version, for If-Match.", "schema": {"type": "string"}}}
 """The headers of a response that carries its version."""
 

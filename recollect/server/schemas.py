@@ -6,26 +6,80 @@ valid is decided by `recollect.validate`, the same for every entry point; the ty
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Tag, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from recollect.layers import SECTIONS
+from recollect.layers import PUBLIC_LAYERS, SEARCHED_LAYERS, SECTIONS
+from recollect.records import TRUSTS
+from recollect.validate import LEARNING_TYPES, LIMITS, ROLES
+from recollect.working import PUSH_KEEP
+
+
+def choice_of(names: Sequence[str]) -> dict[str, Any]:
+    """The schema of a value that is one of these names."""
+    # With its type: without one, many generators of code make it an object of any kind.
+    return {"type": "string", "enum": list(names)}
+
+
+_MOMENT = {
+    "type": "string",
+    "description": "ISO 8601 with a zone, or a date",
+    "examples": ["2026-05-01T09:30:00Z", "2026-05-01"],
+}
+_LAYERS = {"type": "array", "items": choice_of(PUBLIC_LAYERS)}
+_SECTIONS = {"type": "array", "items": choice_of(SECTIONS)}
+_WINDOW = {"type": "integer", "minimum": 1, "maximum": LIMITS.limit_max}
+_SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 
 Text = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 65536})]
 Id = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 128})]
 AgentId = Annotated[Any, WithJsonSchema({"type": "string", "maxLength": 128})]
-Moment = Annotated[Any, WithJsonSchema({"type": "string", "description": "ISO 8601 with a zone, or a date"})]
+Moment = Annotated[Any, WithJsonSchema(_MOMENT)]
 Object = Annotated[Any, WithJsonSchema({"type": "object", "additionalProperties": True})]
+Objects = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "object", "additionalProperties": True}})]
 Content = Annotated[
     Any,
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}, {"type": "null"}]}),
+    WithJsonSchema(
+        {
+            "description": "a text, or parts as chat models take them; null only beside tool calls",
+            "anyOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "object", "additionalProperties": True}},
+                {"type": "null"},
+            ],
+        }
+    ),
 ]
 Texts = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
-Layers = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})]
-Share = Annotated[Any, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
-Whole = Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 1})]
-Quality = Annotated[Any, WithJsonSchema({"enum": ["fast", "best"]})]
+Where = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": True,
+            "description": 'a filter, such as {"metadata.topic": "travel"}',
+            "examples": [{"metadata.topic": "travel"}],
+        }
+    ),
+]
+Layers = Annotated[Any, WithJsonSchema({"anyOf": [choice_of(PUBLIC_LAYERS), _LAYERS]})]
+SearchedLayers = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "description": "one layer or several; without it, all",
+            "anyOf": [choice_of(SEARCHED_LAYERS), {"type": "array", "items": choice_of(SEARCHED_LAYERS)}],
+        }
+    ),
+]
+LayerNames = Annotated[Any, WithJsonSchema(_LAYERS)]
+Sections = Annotated[Any, WithJsonSchema(_SECTIONS)]
+Share = Annotated[Any, WithJsonSchema(_SHARE)]
+Count = Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": LIMITS.limit_max})]
+Tokens = Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": LIMITS.tokens_max})]
+Quality = Annotated[Any, WithJsonSchema(choice_of(("fast", "best")))]
 Policy = Annotated[
     Any,
     WithJsonSchema(
@@ -35,11 +89,11 @@ Policy = Annotated[
             "budget; fields beside it take precedence",
             "additionalProperties": False,
             "properties": {
-                "layers": {"type": "array", "items": {"type": "string"}},
-                "sections": {"type": "array", "items": {"enum": list(SECTIONS)}},
-                "shares": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}},
-                "window": {"type": "integer", "minimum": 1},
-                "quality": {"enum": ["fast", "best"]},
+                "layers": _LAYERS,
+                "sections": _SECTIONS,
+                "shares": {"type": "object", "additionalProperties": _SHARE},
+                "window": _WINDOW,
+                "quality": choice_of(("fast", "best")),
             },
         }
     ),
@@ -49,9 +103,21 @@ Anything = Annotated[Any, WithJsonSchema({})]
 
 
 class Body(BaseModel):
-    """A request body. An unknown field is refused, never ignored."""
+    """A request body. An unknown field is refused, never ignored; null in an optional one means that it is left out."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        # Clients in many languages write every field of an object, those without a value as null.
+        if not isinstance(value, dict) or None not in value.values():
+            return value
+        return {name: each for name, each in value.items() if each is not None or not cls._is_optional(name)}
+
+    @classmethod
+    def _is_optional(cls, name: str) -> bool:
+        return name in cls.model_fields and not cls.model_fields[name].is_required()
 
 
 def _example(**fields: Any) -> ConfigDict:
@@ -72,13 +138,13 @@ class ChatTurn(Body):
 
 class NewMessage(Body):
     model_config = _example(role="user", content="My cat is called Admiral.", metadata={"topic": "pets"})
-    role: Annotated[Any, WithJsonSchema({"enum": ["system", "user", "assistant", "tool"]})]
+    role: Annotated[Any, WithJsonSchema(choice_of(ROLES))]
     content: Content = None
     id: Id = None
     name: Id = None
     created_at: Moment = None
     metadata: Object = None
-    tool_calls: Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "object"}})] = None
+    tool_calls: Objects = None
     tool_call_id: Id = None
 
 
@@ -89,7 +155,7 @@ class NewMessages(Body):
 class NewMemory(Body):
     model_config = _example(content="Prefers window seats.", metadata={"topic": "travel"}, importance=0.7)
     content: Text
-    layer: Annotated[Any, WithJsonSchema({"enum": ["long_term", "episodic"]})] = "long_term"
+    layer: Annotated[Any, WithJsonSchema(choice_of(("long_term", "episodic")))] = "long_term"
     id: Id = None
     metadata: Object = None
     importance: Share = None
@@ -132,54 +198,54 @@ class MemoryEdit(Body):
     expires_at: Annotated[Any, WithJsonSchema({"type": "string", "description": "a time, or never"})] = None
 
 
-class Search(Body):
+class SearchRequest(Body):
     model_config = _example(query="Where do I like to sit?", limit=3, where={"metadata.topic": "travel"})
     query: Text
-    layer: Layers = None
-    where: Object = None
-    limit: Whole = 5
+    layer: SearchedLayers = None
+    where: Where = None
+    limit: Count = 5
     at: Moment = None
     quality: Quality = None
 
 
-class Asked(Body):
+class ContextRequest(Body):
     model_config = _example(query="Which theme should I use?", session="monday", max_tokens=2000)
     query: Text
     session: Id = None
     agent: AgentId = ""
-    max_tokens: Whole = 4_000
-    layers: Texts = None
-    sections: Texts = None
-    window: Whole = None
+    max_tokens: Tokens = 4_000
+    layers: LayerNames = None
+    sections: Sections = None
+    window: Count = None
     policy: Policy = None
     at: Moment = None
     quality: Quality = None
     model: Id = None
 
 
-class Forget(Body):
+class ForgetRequest(Body):
     model_config = _example(where={"metadata.topic": "travel"}, layer="long_term")
     ids: Texts = None
-    where: Object = None
+    where: Where = None
     layer: Layers = None
 
 
-class Title(Body):
+class NewTitle(Body):
     model_config = _example(title="About cats")
     title: Text
 
 
-class Branch(Body):
+class NewBranch(Body):
     model_config = _example(message_id="m1", into="tuesday")
     message_id: Id
     into: Id
 
 
-class Push(Body):
+class PushedItem(Body):
     model_config = _example(name="recent_actions", item={"action": "open", "page": "orders"}, keep=20)
     name: Id
     item: Anything
-    keep: Whole = 50
+    keep: Count = PUSH_KEEP
 
 
 class FactValue(Body):
@@ -211,7 +277,7 @@ class FactVerdict(Body):
 class NewLearning(Body):
     model_config = _example(content="Answers in short sentences are welcome.", type="preference")
     content: Text
-    type: Annotated[Any, WithJsonSchema({"enum": ["preference", "pattern", "correction"]})] = "pattern"
+    type: Annotated[Any, WithJsonSchema(choice_of(LEARNING_TYPES))] = "pattern"
     confidence: Share = None
     source_message_id: Id = None
 
@@ -229,7 +295,7 @@ class CustomizationEdit(Body):
     on: Switch = None
 
 
-class Order(Body):
+class CustomizationOrder(Body):
     model_config = _example(ids=["language", "tone"])
     ids: Texts
 
@@ -271,7 +337,7 @@ class UndoMerge(Body):
     other: Text
 
 
-class BusinessObject(Body):
+class NewBusinessObject(Body):
     model_config = _example(data={"plan": "gold", "seats": 12}, name="Acme GmbH", ttl_s=600)
     data: Object
     name: Id = None
@@ -281,6 +347,13 @@ class BusinessObject(Body):
 
 # ── Responses ────────────────────────────────────────────────────────────────────────────────────
 
+Time = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+Role = Annotated[str, WithJsonSchema(choice_of(ROLES))]
+Trust = Annotated[str, WithJsonSchema(choice_of(TRUSTS))]
+SectionName = Annotated[str, WithJsonSchema(choice_of(SECTIONS))]
+LearningType = Annotated[str, WithJsonSchema(choice_of(LEARNING_TYPES))]
+Cursor = Annotated[str | None, Field(description="`after` of the next page; null at the end.")]
+
 
 class Shape(BaseModel):
     """A response body."""
@@ -289,133 +362,241 @@ class Shape(BaseModel):
 class Problem(Shape):
     """What went wrong (RFC 9457): it names the field and says what to do, but never repeats what was sent."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "about:blank",
+                    "title": "Unprocessable Entity",
+                    "status": 422,
+                    "code": "ValidationError",
+                    "detail": "must have 1 to 128 characters",
+                    "field": "user",
+                    "request_id": "5e90d4306f5bc3d3",
+                }
+            ]
+        }
+    )
     type: str
     title: str
     status: int
-    code: str
-    detail: str
-    request_id: str | None = None
-    field: str | None = None
+    code: Annotated[str, Field(description="For programs: ValidationError, NotFound, Conflict, RateLimited, ...")]
+    detail: Annotated[str, Field(description="For people: what to do.")]
+    request_id: Annotated[str | None, Field(description="Under this id it is in the server's log.")] = None
+    field: Annotated[str | None, Field(description="What it is about.")] = None
 
 
-class MessageShape(Shape):
-    id: str
-    role: str
+class ChatMessage(Shape):
+    """A message in the form that chat models take."""
+
+    role: Role
     content: str | list[dict[str, Any]]
-    created_at: str | None
-    metadata: dict[str, Any]
-    trust: str
     name: str | None = None
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
 
 
-class MessagesShape(Shape):
-    messages: list[MessageShape]
-    after: str | None = None
+class Message(ChatMessage):
+    """One message of a session, as it was said."""
+
+    id: str
+    created_at: Time | None
+    metadata: dict[str, Any]
+    trust: Trust
 
 
-class SessionShape(Shape):
+class Messages(Shape):
+    messages: list[Message]
+
+
+class MessagePage(Messages):
+    after: Cursor
+
+
+class Session(Shape):
+    """A session as it is listed."""
+
     id: str
     title: str
     agent: str
     messages: int
-    created_at: str
-    last_activity: str
+    created_at: Time
+    last_activity: Time
     parent: str | None
 
 
-class SessionExportShape(Shape):
+class SessionExport(Shape):
     session_id: str
-    messages: list[dict[str, Any]]
+    messages: list[ChatMessage]
     window_strategy: str
     max_tokens: int
 
 
-class CompressedShape(Shape):
+class Compressed(Shape):
     compressed: bool
 
 
-class TitleShape(Shape):
+class SessionTitle(Shape):
     id: str
     title: str
 
 
-class SessionsShape(Shape):
-    sessions: list[SessionShape]
+class SessionPage(Shape):
+    sessions: list[Session]
+    after: Cursor
 
 
-class RecordShape(Shape):
+class Scope(Shape):
+    """Whom a memory belongs to."""
+
+    org: str
+    user: str
+    agent: str
+    session: str
+
+
+class Source(Shape):
+    """The message that a memory came from, and the characters of it."""
+
+    message_id: str | None
+    session_id: str | None
+    span: list[int] | None
+    role: str | None
+    extractor: str | None
+
+
+class MemoryRecord(Shape):
+    """One stored memory of any layer."""
+
     id: str
     layer: str
-    scope: dict[str, str]
+    scope: Scope
     content: str
     data: dict[str, Any]
     metadata: dict[str, Any]
     importance: float
     confidence: float
-    created_at: str
-    event_at: str | None
-    valid_from: str | None
-    valid_to: str | None
-    expires_at: str | None
-    source: dict[str, Any] | None
-    trust: str
-    version: int
+    created_at: Time
+    event_at: Time | None
+    valid_from: Time | None
+    valid_to: Time | None
+    expires_at: Time | None
+    source: Source | None
+    trust: Trust
+    version: Annotated[int, Field(description="For If-Match, in quotation marks.")]
 
 
-class RecordsShape(Shape):
-    memories: list[RecordShape]
-    after: str | None = None
+class MemoryPage(Shape):
+    memories: list[MemoryRecord]
+    after: Cursor
 
 
-class HistoryShape(Shape):
-    history: list[RecordShape]
+class MemoryHistory(Shape):
+    history: list[MemoryRecord]
     left_out: int
 
 
-class HitShape(Shape):
+class Leg(Shape):
+    """What one way of searching found in a memory, and its part of the score."""
+
+    score: float
+    rank: int
+    share: float
+
+
+class Hit(Shape):
+    """A memory that answers a question, and why."""
+
     id: str
     content: str
     score: float
     relevance: float
     place: int
     reason: str
-    legs: dict[str, dict[str, float]]
-    record: RecordShape
+    legs: dict[str, Leg]
+    record: MemoryRecord
 
 
-class HitsShape(Shape):
-    hits: list[HitShape]
+class Hits(Shape):
+    hits: list[Hit]
     left_out: int
 
 
-class ContextShape(Shape):
+class ContextSection(Shape):
+    name: SectionName
+    tokens: int
+    items: int
+
+
+class ContextSource(Shape):
+    """Where a line of a context comes from."""
+
+    id: str
+    layer: str
+    section: SectionName
+    session: str
+    message_id: str | None
+    said_at: Time | None
+
+
+class ContextKept(Shape):
+    section: SectionName
+    id: str
+    tokens: int
+    whole: bool
+
+
+class ContextLeftOut(Shape):
+    section: str
+    id: str
+    tokens: int
+    reason: str
+
+
+class ContextReport(Shape):
+    max_tokens: int
+    kept: list[ContextKept]
+    left_out: list[ContextLeftOut]
+
+
+class Context(Shape):
+    """What goes into a prompt, within the budget, and why."""
+
     system: str
     lasting: str
     found: str
-    messages: list[dict[str, Any]]
+    messages: list[ChatMessage]
     tokens: int
     answerable: float
-    sections: list[dict[str, Any]]
-    report: dict[str, Any]
-    sources: list[dict[str, Any]]
+    sections: list[ContextSection]
+    report: ContextReport
+    sources: list[ContextSource]
 
 
-class ChatShape(Shape):
+class ChatContext(Shape):
+    """What went into the prompt of a turn."""
+
+    sections: list[ContextSection]
+    tokens: int
+    sources: list[ContextSource]
+
+
+class ChatReply(Shape):
     chat_id: str
     reply: str
-    message_ids: list[str]
-    context: dict[str, Any]
+    message_ids: Annotated[list[str], Field(description="What the user said, then the reply.")]
+    context: ChatContext
 
 
-class FactShape(Shape):
+class Fact(Shape):
+    """What is known under a key, and from when to when."""
+
     key: str
     value: str
     confidence: float
     source_message_id: str | None
-    valid_from: str | None
-    valid_to: str | None
+    valid_from: Time | None
+    valid_to: Time | None
     id: str
     status: str
     span: list[int] | None
@@ -423,140 +604,156 @@ class FactShape(Shape):
     reason: str
 
 
-class FactsShape(Shape):
-    facts: list[FactShape]
+class Facts(Shape):
+    facts: list[Fact]
 
 
-class FactHistoryShape(FactsShape):
+class FactHistory(Facts):
     key: str
-    history: list[FactShape]
+    history: list[Fact]
 
 
-class ProfileShape(Shape):
+class Profile(Shape):
     user_id: str
     name: str | None
-    facts: list[FactShape]
+    facts: list[Fact]
     preferences: dict[str, str | list[str]]
-    last_interaction: str | None
+    last_interaction: Time | None
 
 
-class LearningShape(Shape):
+class Learning(Shape):
     id: str
-    type: str
+    type: LearningType
     content: str
     confidence: float
     usage_count: int
-    last_used: str | None
-    created_at: str
+    last_used: Time | None
+    created_at: Time
     org_wide: bool
     retired: str | None
     source_message_id: str | None
 
 
-class LearningsShape(Shape):
-    learnings: list[LearningShape]
+class Learnings(Shape):
+    learnings: list[Learning]
 
 
-class CustomizationShape(Shape):
+class Customization(Shape):
     id: str
     text: str
     on: bool
     agent: str
-    created_at: str
+    created_at: Time
     org_wide: bool
-    version: int
+    version: Annotated[int, Field(description="For If-Match, in quotation marks.")]
 
 
-class CustomizationsShape(Shape):
-    customizations: list[CustomizationShape]
+class Customizations(Shape):
+    customizations: list[Customization]
 
 
-class EpisodeShape(Shape):
+class Episode(Shape):
     id: str
     title: str
     content: str
     session: str
-    started_at: str
-    ended_at: str
+    started_at: Time
+    ended_at: Time
     people: list[str]
     dates: list[str]
     decisions: list[str]
     open_questions: list[str]
     messages: list[str]
     importance: float
-    trust: str
+    trust: Trust
 
 
-class EpisodesShape(Shape):
-    episodes: list[EpisodeShape]
+class Episodes(Shape):
+    episodes: list[Episode]
 
 
-class EntityShape(Shape):
+class EpisodePage(Episodes):
+    after: Cursor
+
+
+class Entity(Shape):
     id: str
     name: str
     type: str
     aliases: list[str]
     metadata: dict[str, Any]
     confidence: float
-    created_at: str
+    created_at: Time
     source_message_id: str | None
     merged_into: str | None
 
 
-class RelationShape(Shape):
+class NamedEntity(Shape):
     id: str
-    subject: dict[str, str]
+    name: str
+
+
+class Relation(Shape):
+    id: str
+    subject: NamedEntity
     relation: str
-    object: dict[str, str]
+    object: NamedEntity
     content: str
     confidence: float
-    valid_from: str | None
-    valid_to: str | None
+    valid_from: Time | None
+    valid_to: Time | None
     source_message_id: str | None
     reason: str | None
 
 
-class GraphShape(Shape):
-    entities: list[EntityShape]
-    relations: list[RelationShape]
+class Graph(Shape):
+    entities: list[Entity]
+    relations: list[Relation]
 
 
-class MergeShape(Shape):
+class Merge(Shape):
     id: str
-    kept: EntityShape
-    other: EntityShape
+    kept: Entity
+    other: Entity
 
 
-class BusinessObjectShape(Shape):
+class BusinessObject(Shape):
     type: str
     id: str
     data: dict[str, Any]
 
 
-class KeptObjectShape(BusinessObjectShape):
+class KeptBusinessObject(BusinessObject):
     name: str | None
     aliases: list[str]
     content: str
-    expires_at: str | None
+    expires_at: Time | None
 
 
-class BusinessObjectsShape(Shape):
-    entities: list[KeptObjectShape]
+class BusinessObjects(Shape):
+    entities: list[KeptBusinessObject]
 
 
-class InvalidatedShape(Shape):
+class Invalidated(Shape):
     invalidated: int
 
 
-class ReceiptShape(Shape):
+class Receipt(Shape):
+    """What was forgotten, by layer."""
+
     forgotten: dict[str, int]
     count: int
-    at: str | None
+    at: Time | None
     compacted: bool
     beside: dict[str, int | None]
 
 
-class ImportedShape(Shape):
+class ImportProblem(Shape):
+    line: int
+    reason: str
+
+
+class Imported(Shape):
     messages: int
     memories: int
     records: int
@@ -572,45 +769,45 @@ class ImportedShape(Shape):
     bad: int
     stored: bool
     source_users: int
-    problems: list[dict[str, Any]]
+    problems: list[ImportProblem]
 
 
-class JobsShape(Shape):
+class Jobs(Shape):
     waiting: int
     running: int
     scheduled: int
-    oldest_at: str | None
+    oldest_at: Time | None
 
 
-class StatsShape(Shape):
+class Stats(Shape):
     users: int
     records: dict[str, int]
-    jobs: JobsShape
+    jobs: Jobs
     bytes: int | None
     uses: dict[str, Any]
 
 
-class FailureShape(Shape):
+class Failure(Shape):
     id: str
     user: str
-    at: str
+    at: Time
     kind: str
     attempts: int
     reason: str
 
 
-class FailuresShape(Shape):
-    failures: list[FailureShape]
-    after: str | None = None
+class FailurePage(Shape):
+    failures: list[Failure]
+    after: Cursor
 
 
-class UsersShape(Shape):
+class UserPage(Shape):
     users: list[str]
-    after: str | None = None
+    after: Cursor
 
 
-class HealthShape(Shape):
-    status: str
+class Health(Shape):
+    status: Literal["ok", "degraded"]
     version: str
     stores: dict[str, dict[str, str]]
     worker: str
@@ -620,8 +817,8 @@ class HealthShape(Shape):
     agents: dict[str, str]
 
 
-class ReadyShape(Shape):
-    status: str
+class Ready(Shape):
+    status: Literal["ready", "not ready"]
     stores: dict[str, str]
     worker: str
     embedder: str

@@ -1,50 +1,46 @@
-"""Routes for sessions: messages in and out, windows, working state, and the session as a whole."""
+"""Routes for sessions: messages in and out, windows, and the session as a whole."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Body, Query
+from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.conversation import STRATEGIES, Message
 from recollect.errors import NotFound
 from recollect.server import schemas
-from recollect.server.answers import Json, paged, tagged
+from recollect.server.answers import Json, made, paged
 from recollect.server.routing import (
     HEADER_NAMES,
-    VERSIONED,
+    PLACED,
     After,
     Chat,
     IdempotencyKey,
-    IfMatch,
     Limit,
     NewestFirst,
     Owner,
     SessionId,
     UserId,
+    found_at,
     given,
-    if_matching,
     named,
     owner_of,
     router,
     service_of,
     shapes,
 )
+from recollect.server.schemas import choice_of
 from recollect.session import Session
-from recollect.working import State
 
 routes = router("/api/users/{user}/sessions", "sessions")
 
 Agent = Annotated[str, Query(description="The agent it belongs to.")]
-Strategy = Annotated[str | None, Query(description=f"The strategy: {', '.join(STRATEGIES)}.")]
+Strategy = Annotated[str | None, Query(description="The strategy.", json_schema_extra=choice_of(STRATEGIES))]
 Messages = Annotated[int | None, Query(description="The maximum number of messages.")]
 Turns = Annotated[int | None, Query(description="The maximum number of turns.")]
 Tokens = Annotated[int | None, Query(description="The maximum number of tokens.")]
-WorkingState = Annotated[dict[str, Any], Body(examples=[{"page": {"route": "/orders"}, "plan": ["find the order"]}])]
-MergePatch = Annotated[dict[str, Any], Body(examples=[{"plan": ["find the order", "refund it"], "page": None}])]
-STATE = shapes(dict[str, Any], headers=VERSIONED)
 
 
 def _messages(found: list[Message]) -> list[dict[str, Any]]:
@@ -52,7 +48,7 @@ def _messages(found: list[Message]) -> list[dict[str, Any]]:
 
 
 # The busiest routes come first: routes are tried in this order.
-@routes.post("/{session}/messages", status_code=201, responses=shapes(schemas.MessagesShape, 201))
+@routes.post("/{session}/messages", status_code=201, responses=shapes(schemas.MessagePage, 201))
 async def add_messages(
     request: Request,
     user: UserId,
@@ -72,61 +68,62 @@ async def add_messages(
     return Json({"messages": _messages(stored), "after": None}, 201)
 
 
-@routes.get("", responses=shapes(schemas.SessionsShape))
-async def list_sessions(owner: Owner, limit: Limit = 100) -> Response:
-    """The user's sessions, the most recently active first."""
-    return Json({"sessions": [info.to_dict() for info in await owner.sessions(limit=limit)]})
+@routes.get("", responses=shapes(schemas.SessionPage))
+async def list_sessions(owner: Owner, limit: Limit = 100, after: After = None) -> Response:
+    """A page of the user's sessions, the most recently active first; `after` is the cursor of the next one."""
+    found, next_page = await owner.sessions_page(limit=limit, after=after)
+    return Json({"sessions": [info.to_dict() for info in found], "after": next_page})
 
 
-@routes.get("/{session}", responses=shapes(schemas.SessionShape))
+@routes.get("/{session}", responses=shapes(schemas.Session))
 async def get_session(chat: Chat) -> Response:
     """One session, in the same form as in the list."""
     return Json((await chat.info()).to_dict())
 
 
-@routes.patch("/{session}", responses=shapes(schemas.TitleShape))
-async def rename_session(chat: Chat, body: schemas.Title) -> Response:
+@routes.patch("/{session}", responses=shapes(schemas.SessionTitle))
+async def rename_session(chat: Chat, body: schemas.NewTitle) -> Response:
     """Give a session a title."""
     await must_be_there(chat)
     await chat.rename(body.title)
     return Json({"id": chat.id, "title": body.title})
 
 
-@routes.delete("/{session}", responses=shapes(schemas.ReceiptShape))
+@routes.delete("/{session}", responses=shapes(schemas.Receipt))
 async def delete_session(chat: Chat) -> Response:
     """Forget a session: messages, summary, title and working state."""
     return Json((await chat.delete()).to_dict())
 
 
-@routes.get("/{session}/export", responses=shapes(schemas.SessionExportShape))
+@routes.get("/{session}/export", responses=shapes(schemas.SessionExport))
 async def export_session(chat: Chat) -> Response:
     """The conversation as `{"session_id", "messages", "window_strategy", "max_tokens"}`."""
     await must_be_there(chat)
     return Json(await chat.export())
 
 
-@routes.post("/{session}/branch", status_code=201, responses=shapes(schemas.MessagesShape, 201))
-async def branch_session(chat: Chat, body: schemas.Branch) -> Response:
+@routes.post("/{session}/branch", status_code=201, responses=shapes(schemas.MessagePage, 201, headers=PLACED))
+async def branch_session(request: Request, chat: Chat, body: schemas.NewBranch) -> Response:
     """Start another session with this one's messages, up to and including the given one."""
     branched = await chat.branch(body.message_id, body.into)
     found, after = await branched.messages()
-    return Json({"messages": _messages(found), "after": after}, 201)
+    return made({"messages": _messages(found), "after": after}, found_at(request, "sessions", branched.id))
 
 
-@routes.post("/{session}/close", responses=shapes(schemas.EpisodesShape))
+@routes.post("/{session}/close", responses=shapes(schemas.Episodes))
 async def close_session(chat: Chat) -> Response:
     """Declare a conversation over: it becomes an episode now. Returns the new episodes."""
     return Json({"episodes": [episode.to_dict() for episode in await chat.close()]})
 
 
-@routes.post("/{session}/compress", responses=shapes(schemas.CompressedShape))
+@routes.post("/{session}/compress", responses=shapes(schemas.Compressed))
 async def compress_session(chat: Chat) -> Response:
     """Fold the older half of what is not yet summarised into the running summary now."""
     return Json({"compressed": await chat.compress()})
 
 
-@routes.get("/{session}/window", responses=shapes(schemas.MessagesShape))
-async def window(
+@routes.get("/{session}/window", responses=shapes(schemas.Messages))
+async def get_window(
     chat: Chat,
     strategy: Strategy = None,
     messages: Messages = None,
@@ -138,7 +135,7 @@ async def window(
     return Json({"messages": _messages(found)})
 
 
-@routes.get("/{session}/messages", responses=shapes(schemas.MessagesShape))
+@routes.get("/{session}/messages", responses=shapes(schemas.MessagePage))
 async def list_messages(
     chat: Chat, limit: Limit = 100, after: After = None, newest_first: NewestFirst = False
 ) -> Response:
@@ -148,51 +145,6 @@ async def list_messages(
         return await chat.messages(limit=count, after=cursor, newest_first=newest_first)
 
     return await paged("messages", fetch, Message.to_dict, limit=limit, after=after)
-
-
-# ── Working state ────────────────────────────────────────────────────────────────────────────────
-
-
-def _state(state: State) -> Response:
-    return tagged(dict(state), state.version)
-
-
-@routes.get("/{session}/working", responses=STATE)
-async def get_working(owner: Owner, session: SessionId, agent: Agent = "") -> Response:
-    """The state of the task; its version is the ETag. If there is none, it is empty, with the ETag "0"."""
-    return _state(await owner.session(session, agent=agent).working.get())
-
-
-@routes.put("/{session}/working", responses=STATE)
-async def set_working(
-    owner: Owner, session: SessionId, body: WorkingState, agent: Agent = "", if_match: IfMatch = None
-) -> Response:
-    """Replace the state of the task."""
-    working = owner.session(session, agent=agent).working
-    return _state(await if_matching(if_match, lambda version: working.set(body, version=version)))
-
-
-@routes.patch("/{session}/working", responses=STATE)
-async def patch_working(
-    owner: Owner, session: SessionId, body: MergePatch, agent: Agent = "", if_match: IfMatch = None
-) -> Response:
-    """Change parts of the state (JSON merge patch: null removes, objects merge, the rest replaces)."""
-    working = owner.session(session, agent=agent).working
-    return _state(await if_matching(if_match, lambda version: working.patch(body, version=version)))
-
-
-@routes.post("/{session}/working/push", responses=STATE)
-async def push_working(owner: Owner, session: SessionId, body: schemas.Push, agent: Agent = "") -> Response:
-    """Append to a list in the state and keep its newest items."""
-    working = owner.session(session, agent=agent).working
-    return _state(await working.push(body.name, body.item, keep=body.keep))
-
-
-@routes.delete("/{session}/working", status_code=204)
-async def clear_working(owner: Owner, session: SessionId, agent: Agent = "") -> Response:
-    """Forget the state of the task."""
-    await owner.session(session, agent=agent).working.clear()
-    return Response(status_code=204)
 
 
 async def must_be_there(chat: Session) -> None:

@@ -17,24 +17,12 @@ from starlette.responses import Response
 
 from recollect.server.console.door import ANY_USER, router
 from recollect.server.console.pages import Chosen, Frame, frame_of, page
+from recollect.server.description import GROUPS
 from recollect.server.routing import NEEDS, PUBLIC
 from recollect.server.service import Service
 
 routes = router()
 
-GROUPS = {
-    "chat": "Talk to an agent",
-    "sessions": "Conversations and working state",
-    "memories": "Memories and contexts",
-    "profile": "What is known about a user",
-    "customizations": "Standing instructions",
-    "graph": "People and things, and how they are connected",
-    "entities": "Business objects of the org",
-    "operations": "Users, export and import, failures",
-    "health": "Health of the server",
-    "figures": "Metrics for Prometheus",
-}
-"""The groups in the order in which people need them."""
 READING = ("get", "head")
 KEY = "$RECOLLECT_KEY"
 """Placeholder for the key in a line: the shell fills it in, so that the key does not appear in any history."""

@@ -33,6 +33,8 @@ URL_CHARACTERS = 60_000
 """More the client does not send, and a real server refuses to read."""
 _HEADERS = {"x-recollect-org": "org", "idempotency-key": "idempotency_key"}
 """What a header is called in Python."""
+_LEFT_OUT = ("limit", "max_tokens", "only_new", "layer")
+"""Fields for which Python refuses None; in a body, null means that they are left out."""
 
 
 class Rest(Reached):
@@ -51,6 +53,8 @@ class Rest(Reached):
         headers = {"X-Recollect-Org": _header(who.org)} if who.org != "default" else {}
         headers |= {} if key is None else {"Idempotency-Key": _header(key)}
         headers |= {} if body is None else {"Content-Type": "application/json"}
+        if isinstance(body, dict) and any(body.get(name, "") is None for name in _LEFT_OUT):
+            raise Unsayable
         query = {name: _parameter(value) for name, value in params.items()}
         content = None if body is None else as_json(body).encode()
         self.sent += 1
