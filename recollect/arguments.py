@@ -21,7 +21,6 @@ T = TypeVar("T")
 
 READERS = ("rules", "model")
 """What can reprocess stored conversations."""
-NO_CURSOR = "not a cursor of this list; start again without one"
 
 
 def call(make: Callable[..., T], given: Any, field: str = "items") -> T:
@@ -40,12 +39,6 @@ def key(value: str | None) -> str | None:
     return validate.identifier(value, "idempotency_key") if value is not None else None
 
 
-def cursor(value: str | None) -> str | None:
-    if value is not None and (not isinstance(value, str) or not value):
-        raise ValidationError(NO_CURSOR, field="after")
-    return value
-
-
 def place(*parts: str | int | None) -> str:
     """The cursor of a list that the store does not page itself: where the page ended."""
     return json.dumps(parts)
@@ -58,7 +51,7 @@ def place_of(after: object) -> list[Any]:
     except (ValueError, RecursionError):
         parts = None
     if not isinstance(parts, list) or len(parts) != 2:
-        raise ValidationError(NO_CURSOR, field="after")
+        raise ValidationError(validate.NO_CURSOR, field="after")
     return parts
 
 
@@ -84,6 +77,6 @@ async def listed(
     test = validate.where(where, at=validate.moment(at, "at"))
     filter = Filter(scope.partition, layers=(validate.layer(layer),), test=test)
     page = await flow.ledger.list(
-        filter, newest_first=bool(newest_first), limit=validate.limit(limit), after=cursor(after)
+        filter, newest_first=bool(newest_first), limit=validate.limit(limit), after=validate.cursor(after)
     )
     return list(page.records), page.after

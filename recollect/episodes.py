@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from recollect import validate
-from recollect.arguments import cursor
 from recollect.enrich.episodes import EXTRACTOR, GAP_MS, stretches, write
 from recollect.errors import NotFound
 from recollect.filters import Filter
@@ -176,7 +175,9 @@ class Episodes(Handle):
         """
         chosen = validate.identifier(session, "session") if session is not None else None
         where = Filter(self._partition, layers=("episodic",), session=chosen)
-        page = await self._ledger.list(where, newest_first=True, limit=validate.limit(limit), after=cursor(after))
+        page = await self._ledger.list(
+            where, newest_first=True, limit=validate.limit(limit), after=validate.cursor(after)
+        )
         now = self._ledger.clock()
         return [Episode.from_record(record) for record in page.records if is_current(record, now)], page.after
 

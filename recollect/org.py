@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect import long_term, validate
-from recollect.arguments import NO_CURSOR, cursor, listed, place, place_of
+from recollect.arguments import listed, place, place_of
 from recollect.customizations import Customizations
 from recollect.entities import EntityCache
 from recollect.errors import ValidationError
@@ -146,6 +146,6 @@ def _place_of(after: str | None) -> tuple[Any, Any]:
         return None, None
     user, inner = place_of(after)
     try:
-        return validate.identifier(user, "after"), cursor(inner)
+        return validate.identifier(user, "after"), validate.cursor(inner)
     except ValidationError:
-        raise ValidationError(NO_CURSOR, field="after") from None
+        raise ValidationError(validate.NO_CURSOR, field="after") from None

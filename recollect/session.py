@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from recollect import conversation, validate
-from recollect.arguments import call, cursor, key
+from recollect.arguments import call, key
 from recollect.context_policy import ContextPolicy
 from recollect.conversation import Conversation, Message, SessionInfo
 from recollect.customizations import Customization, Customizations
@@ -143,7 +143,7 @@ class Session(Handle):
         """A page of the whole conversation, and the cursor of the next page (None at the end)."""
         where = Filter(self._scope.partition, layers=("conversation",), session=self._scope.session)
         page = await self._flow.ledger.list(
-            where, newest_first=bool(newest_first), limit=validate.limit(limit), after=cursor(after)
+            where, newest_first=bool(newest_first), limit=validate.limit(limit), after=validate.cursor(after)
         )
         return [Message.from_record(record) for record in page.records], page.after
 

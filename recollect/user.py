@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import long_term, validate
 from recollect.arguments import (
-    NO_CURSOR,
     call,
-    cursor,
     key,
     listed,
     place,
@@ -391,7 +389,7 @@ class User(Handle):
         self, *, limit: int = 500, after: str | None = None
     ) -> tuple[list[dict[str, Any]], str | None]:
         """A page of the export, and the cursor of the next (None at the end), for exports too large for memory."""
-        return await self._privacy.export_page(validate.limit(limit), cursor(after))
+        return await self._privacy.export_page(validate.limit(limit), validate.cursor(after))
 
     async def import_records(self, records: Sequence[Mapping[str, Any]]) -> int:
         """Store exported records under this user. Returns how many were new."""
@@ -423,5 +421,5 @@ def _seen(after: str) -> tuple[int, str]:
     """What the cursor of a page of sessions says: how recent, and which, the last session was."""
     last_at, session = place_of(after)
     if not isinstance(last_at, int) or not isinstance(session, str):
-        raise ValidationError(NO_CURSOR, field="after")
+        raise ValidationError(validate.NO_CURSOR, field="after")
     return -last_at, session

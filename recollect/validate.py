@@ -217,6 +217,16 @@ def _utf8_bytes(value: str) -> int | None:
 # ── Numbers and times ────────────────────────────────────────────────────────────────────────────
 
 
+NO_CURSOR = "not a cursor of this list; start again without one"
+
+
+def cursor(value: str | None) -> str | None:
+    """A cursor as far as it can be checked without its list."""
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ValidationError(NO_CURSOR, field="after")
+    return value
+
+
 def limit(value: object, field: str = "limit") -> int:
     """How many to return."""
     return _integer_between(value, 1, LIMITS.limit_max, field)

@@ -120,6 +120,7 @@ VERBS: dict[str, Verb] = {
     # User
     "User.reprocess": Verb(lambda on: on.ann.reprocess(by="rules", apply=True, again=True), in_steps=True),
     "User.sessions": _reads(lambda on: on.ann.sessions()),
+    "User.sessions_page": _reads(lambda on: on.ann.sessions_page(limit=2)),
     "User.profile": _reads(lambda on: on.ann.profile()),
     "User.upsert_facts": Verb(
         lambda on: on.ann.upsert_facts([{"key": "city", "value": "Oslo"}, {"key": "pet", "value": "cat"}]), once=False
@@ -185,6 +186,7 @@ VERBS: dict[str, Verb] = {
     "Episodes.get": _reads(lambda on: on.ann.episodes.get(on.ids["episode"])),
     "Episodes.close": Verb(lambda on: on.ann.episodes.close("open")),
     "Episodes.list": _reads(lambda on: on.ann.episodes.list()),
+    "Episodes.page": _reads(lambda on: on.ann.episodes.page()),
     "Graph.add_entity": Verb(lambda on: on.ann.graph.add_entity("Eve", type="person"), once=False),
     "Graph.add_alias": Verb(lambda on: on.ann.graph.add_alias("Max", "Maxwell")),
     "Graph.get": _reads(lambda on: on.ann.graph.get(on.ids["entity"])),
