@@ -165,8 +165,8 @@ class Ledger:
     async def commit(self, changes: Changes, *, renews: bool = True) -> int:
         """Commit, once. Returns the partition's revision.
 
-        What is written begins its life again where the layer says so, unless `renews` is off: a new vector, or a record
-        that is brought back, is no news.
+        What is written begins its life again where the layer says so, unless `renews` is off: a new vector, a use, or a
+        record that is brought back, is no news.
         """
         self._home.check()
         now = self.clock()

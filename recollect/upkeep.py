@@ -197,7 +197,7 @@ class Upkeep:
         done: list[Pruned] = []
         for portion in portions(ended):
             try:
-                await self._ledger.commit(Changes(partition, put=tuple(portion)))
+                await self._ledger.commit(Changes(partition, put=tuple(portion)), renews=False)
             except Conflict:
                 continue  # in use right now: the next upkeep looks again
             done += [reasons[record.id] for record in portion]
@@ -244,7 +244,7 @@ async def _write_uses(
     ledger: Ledger, partition: Partition, used: Sequence[Record], uses: Counter[tuple[Partition, str]]
 ) -> None:
     try:
-        await ledger.commit(Changes(partition, put=tuple(used)))
+        await ledger.commit(Changes(partition, put=tuple(used)), renews=False)
     except Conflict:
         pass  # a count is not worth competing with a real change
     for record in used:

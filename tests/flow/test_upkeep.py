@@ -119,6 +119,21 @@ async def test_a_fact_that_is_told_again_begins_its_life_again(open_memory, cloc
     assert not (await ann.profile()).facts
 
 
+async def test_being_used_in_contexts_begins_no_life_again(open_memory, clock):
+    memory = await open_memory(lives={"fact": "2d", "learning": "2d"})
+    ann = memory.user("ann")
+    await ann.facts.add("city", "Oslo")
+    await ann.add_learning("asks in the evening", type="pattern", confidence=0.9)
+    await memory.work()
+    for _ in range(3):
+        clock.advance(hours=15)
+        assert "Oslo" in (await ann.get_context("Where do I live?")).system
+        await memory.work()
+    assert (await ann.learnings.list())[0].usage_count == 3
+    clock.advance(hours=3)
+    assert {"fact", "learning"}.isdisjoint(await layers_of(ann))
+
+
 async def test_a_new_vector_and_an_import_begin_no_life_again(open_memory, clock, tmp_path):
     lives, url = {"fact": "2d"}, f"sqlite:///{tmp_path}/facts.db"
     old = await open_memory(url, lives=lives, embedder=HashingEmbedder(32))
