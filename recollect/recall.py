@@ -420,8 +420,13 @@ def _score(
     words = index.words(question.terms)
     word_factor = scoring.word_factor(_best(words, alive, all_alive))
     prior = index.prior(question.at)
+    asked, talk = Asked.of(question.text), None
     cover = index.cover(question.terms)
     cover_factor = scoring.cover_factor(_best(cover, alive, all_alive))
+    if index.sessions and not asked.question:
+        # Bare words are counted in turns: long ones have many words by chance, which BM25 allows for.
+        counted = words * np.float32(scoring.cover_factor(_best(words, alive, all_alive)) / (cover_factor or 1.0))
+        cover = np.where(index.mask(now, ("conversation",))[0], counted, cover)
     total: Scores = prior + words * np.float32(word_factor) + cover * np.float32(cover_factor)
     meaning, meaning_factor = None, 0.0
     if question.vector is not None:
@@ -429,7 +434,6 @@ def _score(
         meaning = index.meaning(question.vector, alive, question.earlier, only)
         meaning_factor = scoring.meaning_factor(_best(meaning, alive, all_alive))
         total += meaning * np.float32(meaning_factor)
-    asked, talk = Asked.of(question.text), None
     signs = scoring.told_signs(index.talk(), asked) if asked.for_signs else None
     if signs is not None:
         total += signs

@@ -44,6 +44,15 @@ async def test_a_memory_that_has_more_of_what_is_asked_comes_before_one_that_rep
     assert await found(ann, "Where did Mia buy a guitar?", limit=1) == [told]
 
 
+async def test_bare_words_are_counted_in_turns_and_long_ones_have_no_advantage(memory):
+    ann = memory.user("ann")
+    for text in ("The green bicycle.", "A green hat, a long story about a hat, and a bicycle in the rain far away."):
+        await ann.session("s").add_message("user", text)
+    await memory.work()
+    best, other = [hit.legs["words"] for hit in await ann.search_memory("green bicycle")]
+    assert other.share / best.share == pytest.approx(other.score / best.score, abs=1e-3) and other.score < best.score
+
+
 async def test_memories_that_tell_a_time_or_a_number_answer_questions_for_one(memory):
     ann = memory.user("ann")
     when, many, neither = "The boat was painted in June 2023.", "The boat has 3 sails.", "The boat is green."
