@@ -202,7 +202,20 @@ VERBS: dict[str, Verb] = {
     "Graph.undo_merge": Verb(lambda on: on.ann.graph.undo_merge("Lizzy")),
     # Org
     "Org.add_memory": Verb(lambda on: on.org.add_memory("The office closes at six."), once=False),
+    "Org.add_memories": Verb(lambda on: on.org.add_memories(["We have a cat.", "We have a dog."]), once=False),
+    "Org.get_memory": _reads(lambda on: on.org.get_memory(on.ids["office"])),
+    "Org.get_memories": _reads(lambda on: on.org.get_memories([on.ids["office"]])),
+    "Org.update_memory": Verb(lambda on: on.org.update_memory(on.ids["office"], content="It is shut."), once=False),
+    "Org.update_memories": Verb(
+        lambda on: on.org.update_memories([{"id": on.ids["office"], "content": "It is open."}]), once=False
+    ),
+    "Org.history": _reads(lambda on: on.org.history(on.ids["office"])),
     "Org.list_memories": _reads(lambda on: on.org.list_memories()),
+    "Org.search_memory": _reads(lambda on: on.org.search_memory("When does the office open?")),
+    "Org.export": _reads(lambda on: on.org.export()),
+    "Org.export_page": _reads(lambda on: on.org.export_page(limit=2)),
+    "Org.restore": Verb(lambda on: on.org.restore(on.ids["ended"]), once=False),
+    "Org.maintain": Verb(lambda on: on.org.maintain(), in_steps=True),
     "Org.users": _reads(lambda on: on.org.users()),
     "Org.failures": _reads(lambda on: on.org.failures()),
     "Org.erase": Verb(lambda on: on.org.erase(), in_steps=True),
@@ -282,8 +295,10 @@ async def set_stage(store: Store) -> dict[str, str]:
         await ann.update_preference("theme", "dark")
         ids["learning"] = (await ann.add_learning("Prefers short answers.")).id
         ids["doubtful"] = (await ann.add_learning("Likes long answers.", confidence=0.3)).id
+        ids["ended"] = (await org.learnings.add("Nobody reads footnotes.", confidence=0.3)).id
         for _ in range(3):
             await ann.learnings.contradict(ids["doubtful"])
+            await org.learnings.contradict(ids["ended"])
         await ann.customizations.add("Be brief.", id="brief")
         await ann.customizations.add("Rhyme.", id="off", on=False)
         for name in ("Max", "Maximilian", "Rome", "Liz", "Lizzy"):
