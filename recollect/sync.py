@@ -1172,6 +1172,14 @@ class Facts(Opened):
         """All values that hold, now or at a time (`as_of`), as far as was known at a time (`known_at`)."""
         return self._running.run("Facts.list", self._inner.list(as_of=as_of, known_at=known_at))
 
+    def page(
+        self, *, as_of: Any = None, known_at: Any = None, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[Fact], str | None]:
+        """A page of that list, and the cursor of the next (None at the end)."""
+        return self._running.run(
+            "Facts.page", self._inner.page(as_of=as_of, known_at=known_at, limit=limit, after=after)
+        )
+
 
 class Learnings(Opened):
     """`recollect.learnings.Learnings` without `await`."""
@@ -1229,6 +1237,14 @@ class Learnings(Opened):
     def list(self, *, type: str | None = None, include_retired: bool = False) -> list[Learning]:
         """The user's own learnings, then those of the org, each in order of arrival."""
         return self._running.run("Learnings.list", self._inner.list(type=type, include_retired=include_retired))
+
+    def page(
+        self, *, type: str | None = None, include_retired: bool = False, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[Learning], str | None]:
+        """A page of that list, and the cursor of the next (None at the end)."""
+        return self._running.run(
+            "Learnings.page", self._inner.page(type=type, include_retired=include_retired, limit=limit, after=after)
+        )
 
 
 class Customizations(Opened):
@@ -1374,6 +1390,12 @@ class Graph(Opened):
         """All entities, in order of birth; merged ones appear as part of the entity they were merged into."""
         return self._running.run("Graph.entities", self._inner.entities(type))
 
+    def entities_page(
+        self, type: str | None = None, *, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[Entity], str | None]:
+        """A page of that list, and the cursor of the next (None at the end)."""
+        return self._running.run("Graph.entities_page", self._inner.entities_page(type, limit=limit, after=after))
+
     def relate(
         self,
         subject: Ref,
@@ -1410,6 +1432,20 @@ class Graph(Opened):
     def relations(self, entity: Ref | None = None, *, at: Any = None, ended: bool = False) -> list[Relation]:
         """Relations that hold now or held at a time, of one entity or of all; with `ended`, every past period too."""
         return self._running.run("Graph.relations", self._inner.relations(entity, at=at, ended=ended))
+
+    def relations_page(
+        self,
+        entity: Ref | None = None,
+        *,
+        at: Any = None,
+        ended: bool = False,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> tuple[Sequence[Relation], str | None]:
+        """A page of these relations in order of birth, and the cursor of the next (None at the end)."""
+        return self._running.run(
+            "Graph.relations_page", self._inner.relations_page(entity, at=at, ended=ended, limit=limit, after=after)
+        )
 
     def neighbours(self, entity: Ref, *, depth: int = 1, at: Any = None, limit: int = NEIGHBOURS) -> Neighbourhood:
         """What can be reached from an entity in at most `depth` steps, now or as of a time, the entity itself first."""
@@ -1469,6 +1505,15 @@ class EntityCache(Opened):
     def list(self, type: str | None = None) -> Sequence[CachedEntity]:
         """The cached entities, of one type or of all."""
         return self._running.run("EntityCache.list", self._inner.list(type))
+
+    def page(
+        self, type: str | None = None, *, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[CachedEntity], str | None]:
+        """A page of that list, and the cursor of the next (None at the end).
+
+        Other types are passed over, so a short page is not necessarily the last.
+        """
+        return self._running.run("EntityCache.page", self._inner.page(type, limit=limit, after=after))
 
     def find(self, text: str, *, limit: int = FOUND_MAX) -> Sequence[CachedEntity]:
         """The entities that a text mentions by name, alias or id, in order of mention."""
