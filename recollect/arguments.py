@@ -41,7 +41,7 @@ def key(value: str | None) -> str | None:
 
 def place(*parts: str | int | Sequence[int] | None) -> str:
     """The cursor of a list that the store does not page itself: where the page ended."""
-    return json.dumps(parts)
+    return json.dumps(parts, ensure_ascii=False)
 
 
 def place_of(after: object) -> list[Any]:
