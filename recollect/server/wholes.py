@@ -108,7 +108,6 @@ async def maintain(held: Holder, body: schemas.MaintainRequest | None = None) ->
 async def reprocess_user(owner: Owner, body: schemas.ReprocessRequest | None = None) -> Response:
     """Read a user's conversations, or one of them, again; report what would change, and change it with `apply`.
 
-    The answer comes when all is read. A model takes its time: name a session, or call again if the connection was lost,
-    and it goes on where it was.
+    The answer comes when all is read, and a model takes its time: name a session to do it piece by piece.
     """
     return Json((await owner.reprocess(**given(body or schemas.ReprocessRequest()))).to_dict())
