@@ -211,6 +211,7 @@ class OneEdit(MemoryEdit):
 
 
 class MemoryEdits(Body):
+    model_config = _example(memories=[{"id": "seat", "content": "Prefers aisle seats."}])
     memories: list[OneEdit]
 
 
