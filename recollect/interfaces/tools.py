@@ -165,8 +165,14 @@ async def read_session(caller: Caller, id: str, after: str | None = None) -> tup
 
 
 async def read_memory(caller: Caller, id: str) -> str:
-    """One memory in full."""
-    record = await caller.user.get_memory(id)
+    """One memory in full: one of the user's, or one that the org shares, which search_memory finds as well."""
+    try:
+        record = await caller.user.get_memory(id)
+    except NotFound:
+        shared = await caller.user.search_memory(id, where={"id": id}, limit=1)
+        if not shared:
+            raise
+        record = shared[0].record
     if not _may_be_read(record):
         raise NotFound(field="id")
     return fenced_lines([safe(record.content)])

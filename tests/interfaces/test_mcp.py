@@ -349,6 +349,19 @@ async def test_a_long_memory_is_cut_in_results_and_whole_as_a_resource(ann):
     assert text in await ann.read(f"recollect://memories/{kept['id']}")
 
 
+async def test_a_long_memory_that_the_org_shares_is_whole_as_a_resource_and_nobody_elses_is(ann, memory):
+    text = "bicycle " + "x" * 50_000
+    shared = await memory.org().add_memory(text)
+    other = await memory.org("other").add_memory("A bicycle of theirs.", id="theirs")
+    bobs = await memory.user("bob").add_memory("A bicycle of Bob's.", id="bobs")
+    (hit,) = (await ann.fields("search_memory", query="bicycle"))["memories"]
+    assert (hit["id"], hit["cut"]) == (shared.id, True)
+    assert text in await ann.read(f"recollect://memories/{shared.id}")
+    for id in (other.id, bobs.id):
+        with pytest.raises(MCPError):
+            await ann.read(f"recollect://memories/{id}")
+
+
 async def test_a_large_profile_comes_in_pages_without_gaps_or_duplicates(ann, memory):
     for start in range(0, 120, 30):
         await memory.user("ann").upsert_facts([{"key": f"k{n}", "value": "v"} for n in range(start, start + 30)])
