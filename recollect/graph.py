@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from recollect import validate
-from recollect.arguments import page_of
+from recollect.cursors import page_of
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound, RecollectError, TooLarge, ValidationError
 from recollect.handles import Handle

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect import validate
-from recollect.arguments import page_of
+from recollect.cursors import page_of
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound
 from recollect.handles import Handle

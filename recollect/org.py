@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
-from recollect.arguments import place, place_of
+from recollect.cursors import place, place_of
 from recollect.entities import EntityCache
 from recollect.errors import ValidationError
 from recollect.filters import Filter

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 from recollect import validate
-from recollect.arguments import page_of
+from recollect.cursors import page_of
 from recollect.enrich import Draft, Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
-from recollect.arguments import place, place_of, reprocess_options
+from recollect.arguments import reprocess_options
 from recollect.context_policy import ContextPolicy
 from recollect.conversation import SessionInfo
+from recollect.cursors import place, place_of
 from recollect.customizations import Customization
 from recollect.episodes import Episodes
 from recollect.errors import ValidationError
