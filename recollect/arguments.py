@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect import validate
-from recollect.errors import ValidationError
 from recollect.filters import Filter
 from recollect.layers import SEARCHED_LAYERS
 from recollect.records import Record, Scope
@@ -37,22 +35,6 @@ def _parameters(make: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, .
 
 def key(value: str | None) -> str | None:
     return validate.identifier(value, "idempotency_key") if value is not None else None
-
-
-def place(*parts: str | int | None) -> str:
-    """The cursor of a list that the store does not page itself: where the page ended."""
-    return json.dumps(parts)
-
-
-def place_of(after: object) -> list[Any]:
-    """The parts of such a cursor."""
-    try:
-        parts = json.loads(after) if isinstance(after, str) else None
-    except (ValueError, RecursionError):
-        parts = None
-    if not isinstance(parts, list) or len(parts) != 2:
-        raise ValidationError(validate.NO_CURSOR, field="after")
-    return parts
 
 
 def searched_layers(value: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -39,6 +39,8 @@ CONTENT_CHARS, VALUE_CHARS = 400, 80
 """The maximum length of an entity's line in a prompt, and of each value in it."""
 PLAIN_NUMBER_DIGITS = 4
 """A number with at most this many digits names an entity only beside the word for its type: "order 42"."""
+PASSED_OVER = 20
+"""Pages without any object of a type that are read in search of one; then the page is empty, with a cursor."""
 FOUND_MAX = 10
 CLOSE_S = 2.0
 """How long closing waits for cancelled loads: a loader may not heed it."""
@@ -208,6 +210,23 @@ class EntityCache(Handle):
         """The cached entities, of one type or of all."""
         kind = None if type is None else validate.identifier(type, "type")
         return [CachedEntity.of(record) for record in await self._records(kind) if is_entity(record)]
+
+    async def page(
+        self, type: str | None = None, *, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[CachedEntity], str | None]:
+        """A page of that list, and the cursor of the next (None at the end).
+
+        Other types are passed over, so a short page is not necessarily the last.
+        """
+        kind = None if type is None else validate.identifier(type, "type")
+        most, following = validate.limit(limit), validate.cursor(after)
+        for _ in range(PASSED_OVER):
+            page = await self._ledger.list(Filter(self._partition, layers=(LAYER,)), limit=most, after=following)
+            found = [each for each in page.records if is_entity(each) and kind in (None, each.data["type"])]
+            following = page.after
+            if found or following is None:
+                break
+        return [CachedEntity.of(record) for record in found], following
 
     async def find(self, text: str, *, limit: int = FOUND_MAX) -> Sequence[CachedEntity]:
         """The entities that a text mentions by name, alias or id, in order of mention."""

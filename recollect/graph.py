@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from recollect import validate
+from recollect.cursors import page_of
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound, RecollectError, TooLarge, ValidationError
 from recollect.handles import Handle
@@ -141,6 +142,19 @@ class Graph(Handle):
         kind = None if type is None else _word(type, "type")
         return [entity for entity in await self._seen(Web.entities, "entity") if kind in (None, entity.type)]
 
+    async def entities_page(
+        self, type: str | None = None, *, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[Entity], str | None]:
+        """A page of that list, and the cursor of the next (None at the end)."""
+        kind = None if type is None else _word(type, "type")
+        most, cursor = validate.limit(limit), validate.cursor(after)
+
+        def view(web: Web) -> tuple[Sequence[Entity], str | None]:
+            found = [entity for entity in web.entities() if kind in (None, entity.type)]
+            return page_of("entity", found, web.born, most, cursor)
+
+        return await self._seen(view, "entity")
+
     async def relate(
         self,
         subject: Ref,
@@ -192,11 +206,30 @@ class Graph(Handle):
 
     async def relations(self, entity: Ref | None = None, *, at: Any = None, ended: bool = False) -> list[Relation]:
         """Relations that hold now or held at a time, of one entity or of all; with `ended`, every past period too."""
+        return [relation for _, relation in await self._told(entity, at, ended)]
+
+    async def relations_page(
+        self,
+        entity: Ref | None = None,
+        *,
+        at: Any = None,
+        ended: bool = False,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> tuple[Sequence[Relation], str | None]:
+        """A page of these relations in order of birth, and the cursor of the next (None at the end)."""
+        most, cursor = validate.limit(limit), validate.cursor(after)
+        told = sorted(await self._told(entity, at, ended), key=_born)
+        page, following = page_of("relation", told, _born, most, cursor)
+        return [relation for _, relation in page], following
+
+    async def _told(self, entity: Ref | None, at: Any, ended: bool) -> Sequence[tuple[Record, Relation]]:
+        """Relations with the records that say so."""
         moment = validate.moment(at, "at")
         one = None if entity is None else await self._one(entity)
-        when = None if ended else self._ledger.clock() if moment is None else moment
-        found = await self._seen(lambda web: web.relations(when), "entity", "relation", past=ended or at is not None)
-        return [each for each in found if one is None or one.id in (each.subject, each.object)]
+        when = None if validate.switch(ended, "ended") else self._ledger.clock() if moment is None else moment
+        found = await self._seen(lambda web: web.told(when), "entity", "relation", past=ended or at is not None)
+        return [each for each in found if one is None or one.id in (each[1].subject, each[1].object)]
 
     async def neighbours(
         self, entity: Ref, *, depth: int = 1, at: Any = None, limit: int = NEIGHBOURS
@@ -406,6 +439,10 @@ class Graph(Handle):
         relations = [record for record in records if past and record.layer == "relation"]
         told = [*records, *await past_states(self._ledger, self._partition, relations)]
         return await apart(lambda: view(Web(told)), len(told))
+
+
+def _born(told: tuple[Record, Relation]) -> tuple[int, int]:
+    return told[0].born
 
 
 def _telling(

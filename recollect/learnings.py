@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect import validate
+from recollect.cursors import page_of
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound
 from recollect.handles import Handle
@@ -174,13 +175,28 @@ class Learnings(Handle):
 
     async def list(self, *, type: str | None = None, include_retired: bool = False) -> list[Learning]:
         """The user's own learnings, then those of the org, each in order of arrival."""
+        return [Learning.from_record(record) for record in await self._chosen(type, include_retired)]
+
+    async def page(
+        self, *, type: str | None = None, include_retired: bool = False, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[Learning], str | None]:
+        """A page of that list, and the cursor of the next (None at the end)."""
+        chosen = await self._chosen(type, include_retired)
+        page, following = page_of("learning", chosen, self._position, validate.limit(limit), validate.cursor(after))
+        return [Learning.from_record(record) for record in page], following
+
+    async def _chosen(self, type: str | None, include_retired: bool) -> Sequence[Record]:
         wanted = None if type is None else validate.choice(type, validate.LEARNING_TYPES, "type")
         now = self._ledger.clock()
         return [
-            Learning.from_record(record)
+            record
             for record in await self._records()
             if (include_retired or is_current(record, now)) and wanted in (None, record.data.get("type"))
         ]
+
+    def _position(self, record: Record) -> tuple[int, ...]:
+        """Where a learning is in the list."""
+        return int(record.scope.partition != self._partition), *record.born
 
     async def apply(self, found: Sequence[Found], extractor: str) -> tuple[Changes, tuple[Found, ...]]:
         """The changes for drafts of learnings, and the drafts that must wait for another commit.

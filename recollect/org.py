@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from recollect import long_term, validate
-from recollect.arguments import listed, place, place_of
-from recollect.customizations import Customizations
+from recollect import validate
+from recollect.cursors import place, place_of
 from recollect.entities import EntityCache
 from recollect.errors import ValidationError
 from recollect.filters import Filter
-from recollect.graph import Graph
-from recollect.handles import Handle
-from recollect.learnings import Learnings
 from recollect.ledger import Ledger
-from recollect.long_term import LongTerm
-from recollect.records import Partition, Record, Scope
-from recollect.stores.contract import (
-    named_partitions,
-)
+from recollect.owner import Owner
+from recollect.records import Partition, Record
+from recollect.stores.contract import named_partitions
 
 if TYPE_CHECKING:
-    from recollect.flow import Flow
     from recollect.privacy import Receipt
 
 SIDE_BY_SIDE = 16
 """Users queried concurrently: a server answers for all of them in the time of one, without being flooded."""
 
 
-class Org(Handle):
+class Org(Owner):
     """What all users of an org share."""
-
-    def __init__(self, flow: Flow, scope: Scope) -> None:
-        self._flow = flow
-        self._scope = scope
 
     def __repr__(self) -> str:
         return f"<Org {self.id!r}>"
@@ -48,41 +37,6 @@ class Org(Handle):
     def entities(self) -> EntityCache:
         """Business objects, read through a loader and cached for a while."""
         return EntityCache(self._flow.ledger, self._scope.org, loads=self._flow.loads)
-
-    @property
-    def graph(self) -> Graph:
-        """People, places and things that every user may know of."""
-        return Graph(self._flow.ledger, self._scope)
-
-    @property
-    def learnings(self) -> Learnings:
-        """What was learned for all users."""
-        return Learnings(self._flow.ledger, self._scope)
-
-    @property
-    def customizations(self) -> Customizations:
-        """Default instructions, below each user's own; `.of_agent(name)` gives those for one agent."""
-        return Customizations(self._flow.ledger, self._scope)
-
-    async def add_memory(
-        self, content: str, *, metadata: Mapping[str, Any] | None = None, importance: float | None = None
-    ) -> Record:
-        """Remember a text that every user of the org may find."""
-        draft = long_term.draft(content, metadata=metadata, importance=importance)
-        return (await LongTerm(self._flow.ledger, self._scope).add([draft]))[0]
-
-    async def list_memories(
-        self,
-        *,
-        layer: str = "long_term",
-        where: Mapping[str, Any] | None = None,
-        limit: int = 100,
-        after: str | None = None,
-        at: Any = None,
-        newest_first: bool = False,
-    ) -> tuple[list[Record], str | None]:
-        """A page of what the org shares, in the form of `User.list_memories`."""
-        return await listed(self._flow, self._scope, layer, where, limit, after, at, newest_first)
 
     async def users(self, *, limit: int = 100, after: str | None = None) -> tuple[list[str], str | None]:
         """A page of the users that have anything stored, and the cursor of the next (None at the end).
@@ -116,12 +70,6 @@ class Org(Handle):
     async def erase(self) -> Receipt:
         """Forget everything about the org: all its users, and what they share. Returns a receipt."""
         return await self._flow.erase_org(self._scope.org)
-
-    async def forget(self, ids: str | Sequence[str]) -> Receipt:
-        """Forget shared memories of the org, by id. Returns a receipt."""
-        listed = [ids] if isinstance(ids, str) else validate.batch(ids, "ids")
-        privacy = self._flow.privacy(self._scope.partition)
-        return await privacy.forget_ids([validate.identifier(id, "ids") for id in listed])
 
 
 async def holding_any(ledger: Ledger, partitions: Sequence[Partition]) -> list[Partition]:

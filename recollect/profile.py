@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from recollect import validate
+from recollect.cursors import page_of
 from recollect.enrich import Draft, Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter
@@ -512,6 +514,18 @@ class Facts(Handle):
         known = validate.moment(known_at, "known_at")
         at = validate.moment(as_of, "as_of")
         return await self._in_force(await self._heads(), known if at is None else at, known)
+
+    async def page(
+        self, *, as_of: Any = None, known_at: Any = None, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[Fact], str | None]:
+        """A page of that list, and the cursor of the next (None at the end)."""
+        known, at, most = validate.moment(known_at, "known_at"), validate.moment(as_of, "as_of"), validate.limit(limit)
+        heads, following, found = await self._heads(), validate.cursor(after), list[Fact]()
+        while True:
+            some, following = page_of(self._layer.name, heads, attrgetter("born"), most - len(found), following)
+            found += await self._in_force(some, known if at is None else at, known)
+            if following is None or len(found) >= most:
+                return found, following
 
 
 def turn_jobs(partition: Partition, put: Iterable[Record], now: int) -> tuple[Job, ...]:

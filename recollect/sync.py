@@ -359,24 +359,9 @@ class User(Opened):
         return Facts(self._inner.preferences, self._running)
 
     @property
-    def learnings(self) -> Learnings:
-        """Preferences, patterns and corrections learned from working with the user."""
-        return Learnings(self._inner.learnings, self._running)
-
-    @property
-    def customizations(self) -> Customizations:
-        """The user's standing instructions for all agents; `.of_agent(name)` gives those for one."""
-        return Customizations(self._inner.customizations, self._running)
-
-    @property
     def episodes(self) -> Episodes:
         """Remembered stretches of conversation."""
         return Episodes(self._inner.episodes, self._running)
-
-    @property
-    def graph(self) -> Graph:
-        """People, places and things that the user mentions, and how they are related."""
-        return Graph(self._inner.graph, self._running)
 
     def upsert_facts(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
         """State up to 30 facts in one commit: objects with `key`, `value` and anything else that `add_fact` takes."""
@@ -432,6 +417,96 @@ class User(Opened):
     def customize(self, text: str, *, agent: str = "", id: str | None = None) -> Customization:
         """Add a standing instruction, for all agents or for one."""
         return self._running.run("User.customize", self._inner.customize(text, agent=agent, id=id))
+
+    def get_context(
+        self,
+        query: str,
+        *,
+        max_tokens: int = 4000,
+        layers: Sequence[str] | None = None,
+        sections: Sequence[str] | None = None,
+        policy: ContextPolicy | Mapping[str, Any] | None = None,
+        at: Any = None,
+        quality: str | None = None,
+        model: str | None = None,
+    ) -> Context:
+        """The best context for a question, outside any session."""
+        return self._running.run(
+            "User.get_context",
+            self._inner.get_context(
+                query,
+                max_tokens=max_tokens,
+                layers=layers,
+                sections=sections,
+                policy=policy,
+                at=at,
+                quality=quality,
+                model=model,
+            ),
+        )
+
+    @property
+    def working(self) -> Working:
+        """Working memory of the user, across sessions."""
+        return Working(self._inner.working, self._running)
+
+    def undo(
+        self,
+        *,
+        session: str | None = None,
+        message_id: str | None = None,
+        extractor: str | None = None,
+        since: Any = None,
+        dry_run: bool = False,
+    ) -> Undone:
+        """Undo everything that was learned from a session, from a message or by an extractor; `redo` brings it back."""
+        return self._running.run(
+            "User.undo",
+            self._inner.undo(session=session, message_id=message_id, extractor=extractor, since=since, dry_run=dry_run),
+        )
+
+    def redo(self, undone_id: str) -> Undone:
+        """Reverse an undo."""
+        return self._running.run("User.redo", self._inner.redo(undone_id))
+
+    def quarantine(self, *, session: str | None = None, ids: Sequence[str] | None = None, reason: str = "") -> SetAside:
+        """Quarantine a session or some memories: nothing uses them any more, and what they taught is undone."""
+        return self._running.run("User.quarantine", self._inner.quarantine(session=session, ids=ids, reason=reason))
+
+    def release(self, *, session: str | None = None, ids: Sequence[str] | None = None) -> SetAside:
+        """Release a session or some memories from quarantine: they are trusted again."""
+        return self._running.run("User.release", self._inner.release(session=session, ids=ids))
+
+    def erase(self) -> Receipt:
+        """Forget everything about the user, in every layer and file. Returns a receipt."""
+        return self._running.run("User.erase", self._inner.erase())
+
+    def import_records(self, records: Sequence[Mapping[str, Any]]) -> int:
+        """Store exported records under this user. Returns how many were new."""
+        return self._running.run("User.import_records", self._inner.import_records(records))
+
+    def failures(self) -> list[Record]:
+        """Work that was given up, each with its reason."""
+        return self._running.run("User.failures", self._inner.failures())
+
+    def retry(self, failure_id: str) -> None:
+        """Give failed work another round of attempts."""
+        self._running.run("User.retry", self._inner.retry(failure_id))
+
+    @property
+    def learnings(self) -> Learnings:
+        """Preferences, patterns and corrections that were learned, from working with the user or for all of them."""
+        return Learnings(self._inner.learnings, self._running)
+
+    @property
+    def customizations(self) -> Customizations:
+        """Standing instructions for all agents; `.of_agent(name)` gives those for one. An org's are the defaults."""
+        return Customizations(self._inner.customizations, self._running)
+
+    @property
+    def graph(self) -> Graph:
+        """People, places and things, and how they are related: those a user mentions, or all users may know of."""
+        return Graph(self._inner.graph, self._running)
 
     def add_memory(
         self,
@@ -554,65 +629,6 @@ class User(Opened):
             self._inner.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality),
         )
 
-    def get_context(
-        self,
-        query: str,
-        *,
-        max_tokens: int = 4000,
-        layers: Sequence[str] | None = None,
-        sections: Sequence[str] | None = None,
-        policy: ContextPolicy | Mapping[str, Any] | None = None,
-        at: Any = None,
-        quality: str | None = None,
-        model: str | None = None,
-    ) -> Context:
-        """The best context for a question, outside any session."""
-        return self._running.run(
-            "User.get_context",
-            self._inner.get_context(
-                query,
-                max_tokens=max_tokens,
-                layers=layers,
-                sections=sections,
-                policy=policy,
-                at=at,
-                quality=quality,
-                model=model,
-            ),
-        )
-
-    @property
-    def working(self) -> Working:
-        """Working memory of the user, across sessions."""
-        return Working(self._inner.working, self._running)
-
-    def undo(
-        self,
-        *,
-        session: str | None = None,
-        message_id: str | None = None,
-        extractor: str | None = None,
-        since: Any = None,
-        dry_run: bool = False,
-    ) -> Undone:
-        """Undo everything that was learned from a session, from a message or by an extractor; `redo` brings it back."""
-        return self._running.run(
-            "User.undo",
-            self._inner.undo(session=session, message_id=message_id, extractor=extractor, since=since, dry_run=dry_run),
-        )
-
-    def redo(self, undone_id: str) -> Undone:
-        """Reverse an undo."""
-        return self._running.run("User.redo", self._inner.redo(undone_id))
-
-    def quarantine(self, *, session: str | None = None, ids: Sequence[str] | None = None, reason: str = "") -> SetAside:
-        """Quarantine a session or some memories: nothing uses them any more, and what they taught is undone."""
-        return self._running.run("User.quarantine", self._inner.quarantine(session=session, ids=ids, reason=reason))
-
-    def release(self, *, session: str | None = None, ids: Sequence[str] | None = None) -> SetAside:
-        """Release a session or some memories from quarantine: they are trusted again."""
-        return self._running.run("User.release", self._inner.release(session=session, ids=ids))
-
     def forget(
         self,
         ids: str | Sequence[str] | None = None,
@@ -623,37 +639,21 @@ class User(Opened):
         """Forget memories by id or by filter, with everything that rests on them. Returns a receipt."""
         return self._running.run("User.forget", self._inner.forget(ids, where=where, layer=layer))
 
-    def erase(self) -> Receipt:
-        """Forget everything about the user, in every layer and file. Returns a receipt."""
-        return self._running.run("User.erase", self._inner.erase())
-
     def export(self) -> list[dict[str, Any]]:
-        """Everything about the user as JSON objects; the first describes the export."""
+        """Everything about the user, or all that the org shares, as JSON objects; the first describes the export."""
         return self._running.run("User.export", self._inner.export())
 
     def export_page(self, *, limit: int = 500, after: str | None = None) -> tuple[list[dict[str, Any]], str | None]:
         """A page of the export, and the cursor of the next (None at the end), for exports too large for memory."""
         return self._running.run("User.export_page", self._inner.export_page(limit=limit, after=after))
 
-    def import_records(self, records: Sequence[Mapping[str, Any]]) -> int:
-        """Store exported records under this user. Returns how many were new."""
-        return self._running.run("User.import_records", self._inner.import_records(records))
-
     def restore(self, id: str) -> Record:
         """Bring back a memory that pruning retired or merging ended."""
         return self._running.run("User.restore", self._inner.restore(id))
 
     def maintain(self, *, dry_run: bool = False) -> Maintained:
-        """Consolidate, prune and purge this user's memories; with `dry_run`, only report."""
+        """Consolidate, prune and purge these memories; with `dry_run`, only report."""
         return self._running.run("User.maintain", self._inner.maintain(dry_run=dry_run))
-
-    def failures(self) -> list[Record]:
-        """Work that was given up, each with its reason."""
-        return self._running.run("User.failures", self._inner.failures())
-
-    def retry(self, failure_id: str) -> None:
-        """Give failed work another round of attempts."""
-        self._running.run("User.retry", self._inner.retry(failure_id))
 
 
 class Org(Opened):
@@ -675,47 +675,6 @@ class Org(Opened):
         """Business objects, read through a loader and cached for a while."""
         return EntityCache(self._inner.entities, self._running)
 
-    @property
-    def graph(self) -> Graph:
-        """People, places and things that every user may know of."""
-        return Graph(self._inner.graph, self._running)
-
-    @property
-    def learnings(self) -> Learnings:
-        """What was learned for all users."""
-        return Learnings(self._inner.learnings, self._running)
-
-    @property
-    def customizations(self) -> Customizations:
-        """Default instructions, below each user's own; `.of_agent(name)` gives those for one agent."""
-        return Customizations(self._inner.customizations, self._running)
-
-    def add_memory(
-        self, content: str, *, metadata: Mapping[str, Any] | None = None, importance: float | None = None
-    ) -> Record:
-        """Remember a text that every user of the org may find."""
-        return self._running.run(
-            "Org.add_memory", self._inner.add_memory(content, metadata=metadata, importance=importance)
-        )
-
-    def list_memories(
-        self,
-        *,
-        layer: str = "long_term",
-        where: Mapping[str, Any] | None = None,
-        limit: int = 100,
-        after: str | None = None,
-        at: Any = None,
-        newest_first: bool = False,
-    ) -> tuple[list[Record], str | None]:
-        """A page of what the org shares, in the form of `User.list_memories`."""
-        return self._running.run(
-            "Org.list_memories",
-            self._inner.list_memories(
-                layer=layer, where=where, limit=limit, after=after, at=at, newest_first=newest_first
-            ),
-        )
-
     def users(self, *, limit: int = 100, after: str | None = None) -> tuple[list[str], str | None]:
         """A page of the users that have anything stored, and the cursor of the next (None at the end).
 
@@ -731,9 +690,167 @@ class Org(Opened):
         """Forget everything about the org: all its users, and what they share. Returns a receipt."""
         return self._running.run("Org.erase", self._inner.erase())
 
-    def forget(self, ids: str | Sequence[str]) -> Receipt:
-        """Forget shared memories of the org, by id. Returns a receipt."""
-        return self._running.run("Org.forget", self._inner.forget(ids))
+    @property
+    def learnings(self) -> Learnings:
+        """Preferences, patterns and corrections that were learned, from working with the user or for all of them."""
+        return Learnings(self._inner.learnings, self._running)
+
+    @property
+    def customizations(self) -> Customizations:
+        """Standing instructions for all agents; `.of_agent(name)` gives those for one. An org's are the defaults."""
+        return Customizations(self._inner.customizations, self._running)
+
+    @property
+    def graph(self) -> Graph:
+        """People, places and things, and how they are related: those a user mentions, or all users may know of."""
+        return Graph(self._inner.graph, self._running)
+
+    def add_memory(
+        self,
+        content: str,
+        *,
+        layer: str = "long_term",
+        id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        importance: float | None = None,
+        confidence: float | None = None,
+        created_at: Any = None,
+        expires_at: Any = None,
+        trust: str = "trusted",
+        idempotency_key: str | None = None,
+        only_new: bool = False,
+    ) -> Record:
+        """Remember a text, permanently or until `expires_at`. Adding the same text again strengthens the same memory.
+
+        With `only_new`, it raises `Conflict` instead if the text, or the given id, is already there.
+        """
+        return self._running.run(
+            "Org.add_memory",
+            self._inner.add_memory(
+                content,
+                layer=layer,
+                id=id,
+                metadata=metadata,
+                importance=importance,
+                confidence=confidence,
+                created_at=created_at,
+                expires_at=expires_at,
+                trust=trust,
+                idempotency_key=idempotency_key,
+                only_new=only_new,
+            ),
+        )
+
+    def add_memories(
+        self, items: Sequence[str | Mapping[str, Any]], *, idempotency_key: str | None = None, only_new: bool = False
+    ) -> list[Record]:
+        """Remember up to 90 texts in one commit, all or none. An item is a text or the arguments of `add_memory`.
+
+        With `only_new`, it raises `Conflict` if any of them is already there.
+        """
+        return self._running.run(
+            "Org.add_memories", self._inner.add_memories(items, idempotency_key=idempotency_key, only_new=only_new)
+        )
+
+    def get_memory(self, id: str) -> Record:
+        """One memory by its id."""
+        return self._running.run("Org.get_memory", self._inner.get_memory(id))
+
+    def get_memories(self, ids: Sequence[str]) -> list[Record]:
+        """The memories with these ids, in the order asked; missing ones are skipped."""
+        return self._running.run("Org.get_memories", self._inner.get_memories(ids))
+
+    def update_memory(
+        self,
+        id: str,
+        *,
+        content: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        importance: float | None = None,
+        expires_at: Any = None,
+        version: int | None = None,
+    ) -> Record:
+        """Change a memory; its previous state stays in its history. A stale `version` raises `Conflict`.
+
+        `expires_at` is a time, or "never"; it is not part of the history.
+        """
+        return self._running.run(
+            "Org.update_memory",
+            self._inner.update_memory(
+                id, content=content, metadata=metadata, importance=importance, expires_at=expires_at, version=version
+            ),
+        )
+
+    def update_memories(self, items: Sequence[Mapping[str, Any]]) -> list[Record]:
+        """Change up to 45 memories in one commit, all or none. An item is the arguments of `update_memory`."""
+        return self._running.run("Org.update_memories", self._inner.update_memories(items))
+
+    def history(self, id: str) -> list[Record]:
+        """The earlier states of a memory, oldest first, then the current one."""
+        return self._running.run("Org.history", self._inner.history(id))
+
+    def list_memories(
+        self,
+        *,
+        layer: str = "long_term",
+        where: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        at: Any = None,
+        newest_first: bool = False,
+    ) -> tuple[list[Record], str | None]:
+        """A page of memories in order of birth, or newest first, and the cursor of the next page (None at the end).
+
+        Relative times in the filter, such as "-7d", count back from `at`, so that they mean the same on every page.
+        """
+        return self._running.run(
+            "Org.list_memories",
+            self._inner.list_memories(
+                layer=layer, where=where, limit=limit, after=after, at=at, newest_first=newest_first
+            ),
+        )
+
+    def search_memory(
+        self,
+        query: str,
+        *,
+        layer: str | Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
+        limit: int = 5,
+        at: Any = None,
+        quality: str | None = None,
+    ) -> list[Hit]:
+        """The hits that best answer a question, in all layers or in some, each with its reasons."""
+        return self._running.run(
+            "Org.search_memory",
+            self._inner.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality),
+        )
+
+    def forget(
+        self,
+        ids: str | Sequence[str] | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        layer: str | Sequence[str] | None = None,
+    ) -> Receipt:
+        """Forget memories by id or by filter, with everything that rests on them. Returns a receipt."""
+        return self._running.run("Org.forget", self._inner.forget(ids, where=where, layer=layer))
+
+    def export(self) -> list[dict[str, Any]]:
+        """Everything about the user, or all that the org shares, as JSON objects; the first describes the export."""
+        return self._running.run("Org.export", self._inner.export())
+
+    def export_page(self, *, limit: int = 500, after: str | None = None) -> tuple[list[dict[str, Any]], str | None]:
+        """A page of the export, and the cursor of the next (None at the end), for exports too large for memory."""
+        return self._running.run("Org.export_page", self._inner.export_page(limit=limit, after=after))
+
+    def restore(self, id: str) -> Record:
+        """Bring back a memory that pruning retired or merging ended."""
+        return self._running.run("Org.restore", self._inner.restore(id))
+
+    def maintain(self, *, dry_run: bool = False) -> Maintained:
+        """Consolidate, prune and purge these memories; with `dry_run`, only report."""
+        return self._running.run("Org.maintain", self._inner.maintain(dry_run=dry_run))
 
 
 class Session(Opened):
@@ -1055,6 +1172,14 @@ class Facts(Opened):
         """All values that hold, now or at a time (`as_of`), as far as was known at a time (`known_at`)."""
         return self._running.run("Facts.list", self._inner.list(as_of=as_of, known_at=known_at))
 
+    def page(
+        self, *, as_of: Any = None, known_at: Any = None, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[Fact], str | None]:
+        """A page of that list, and the cursor of the next (None at the end)."""
+        return self._running.run(
+            "Facts.page", self._inner.page(as_of=as_of, known_at=known_at, limit=limit, after=after)
+        )
+
 
 class Learnings(Opened):
     """`recollect.learnings.Learnings` without `await`."""
@@ -1112,6 +1237,14 @@ class Learnings(Opened):
     def list(self, *, type: str | None = None, include_retired: bool = False) -> list[Learning]:
         """The user's own learnings, then those of the org, each in order of arrival."""
         return self._running.run("Learnings.list", self._inner.list(type=type, include_retired=include_retired))
+
+    def page(
+        self, *, type: str | None = None, include_retired: bool = False, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[Learning], str | None]:
+        """A page of that list, and the cursor of the next (None at the end)."""
+        return self._running.run(
+            "Learnings.page", self._inner.page(type=type, include_retired=include_retired, limit=limit, after=after)
+        )
 
 
 class Customizations(Opened):
@@ -1257,6 +1390,12 @@ class Graph(Opened):
         """All entities, in order of birth; merged ones appear as part of the entity they were merged into."""
         return self._running.run("Graph.entities", self._inner.entities(type))
 
+    def entities_page(
+        self, type: str | None = None, *, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[Entity], str | None]:
+        """A page of that list, and the cursor of the next (None at the end)."""
+        return self._running.run("Graph.entities_page", self._inner.entities_page(type, limit=limit, after=after))
+
     def relate(
         self,
         subject: Ref,
@@ -1293,6 +1432,20 @@ class Graph(Opened):
     def relations(self, entity: Ref | None = None, *, at: Any = None, ended: bool = False) -> list[Relation]:
         """Relations that hold now or held at a time, of one entity or of all; with `ended`, every past period too."""
         return self._running.run("Graph.relations", self._inner.relations(entity, at=at, ended=ended))
+
+    def relations_page(
+        self,
+        entity: Ref | None = None,
+        *,
+        at: Any = None,
+        ended: bool = False,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> tuple[Sequence[Relation], str | None]:
+        """A page of these relations in order of birth, and the cursor of the next (None at the end)."""
+        return self._running.run(
+            "Graph.relations_page", self._inner.relations_page(entity, at=at, ended=ended, limit=limit, after=after)
+        )
 
     def neighbours(self, entity: Ref, *, depth: int = 1, at: Any = None, limit: int = NEIGHBOURS) -> Neighbourhood:
         """What can be reached from an entity in at most `depth` steps, now or as of a time, the entity itself first."""
@@ -1352,6 +1505,15 @@ class EntityCache(Opened):
     def list(self, type: str | None = None) -> Sequence[CachedEntity]:
         """The cached entities, of one type or of all."""
         return self._running.run("EntityCache.list", self._inner.list(type))
+
+    def page(
+        self, type: str | None = None, *, limit: int = 100, after: str | None = None
+    ) -> tuple[Sequence[CachedEntity], str | None]:
+        """A page of that list, and the cursor of the next (None at the end).
+
+        Other types are passed over, so a short page is not necessarily the last.
+        """
+        return self._running.run("EntityCache.page", self._inner.page(type, limit=limit, after=after))
 
     def find(self, text: str, *, limit: int = FOUND_MAX) -> Sequence[CachedEntity]:
         """The entities that a text mentions by name, alias or id, in order of mention."""

@@ -38,6 +38,8 @@ HANDLES = (
     ("graph", "Graph"), ("entities", "EntityCache"),
 )  # fmt: skip
 """The objects whose verbs people call."""
+OWNER = ("owner", "Owner")
+"""What users and orgs have in common."""
 INTERNAL = frozenset(("apply", "foreseen", "make", "run"))
 """Methods of handles that only the worker and upkeep call."""
 SHAPES = (
@@ -105,7 +107,10 @@ def _names() -> str:
 def _handle(module: str, name: str) -> str:
     node = _class(module, name)
     parts = [f"## {name}\n\n{_doc(node)}\n"]
-    parts += [_method(module, name, method) for method in _methods(node) if method.name not in INTERNAL]
+    bases = [OWNER] if OWNER[1] in [ast.unparse(base) for base in node.bases] else []
+    for where, holder in ((module, name), *bases):
+        verbs = [method for method in _methods(_class(where, holder)) if method.name not in INTERNAL]
+        parts += [_method(where, name, method) for method in verbs]
     return "\n".join(parts)
 
 

@@ -26,6 +26,8 @@ CLASSES = (
     ("graph.py", "Graph"),
     ("entities.py", "EntityCache"),
 )
+OWNER = ("owner.py", "Owner")
+"""What users and orgs have in common."""
 HANDLES = {name for _, name in CLASSES[1:]}
 SKIPPED = {"__init__", "__aenter__", "__aexit__", "open", "start", "close"}
 INTERNAL = {"apply", "foreseen", "run", "make"}
@@ -285,13 +287,19 @@ def generate() -> str:
     parts = [HEAD]
     for file, name in CLASSES:
         module = file.removesuffix(".py")
-        tree = ast.parse((ROOT / "recollect" / file).read_text(encoding="utf-8"))
-        cls = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
         parts.append(MEMORY_HEAD if name == "Memory" else HANDLE_HEAD.format(name=name, module=module))
-        for node in cls.body:
+        for node in _body(file, name):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_public(name, node.name):
                 parts.append(_method(name, node))
     return "".join(parts)
+
+
+def _body(file: str, name: str) -> list[ast.stmt]:
+    """What is in a class, then what it has from the class that two handles have in common."""
+    tree = ast.parse((ROOT / "recollect" / file).read_text(encoding="utf-8"))
+    cls = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    inherits = OWNER[1] in [ast.unparse(base) for base in cls.bases]
+    return cls.body + (_body(*OWNER) if inherits else [])
 
 
 def _is_public(cls: str, name: str) -> bool:

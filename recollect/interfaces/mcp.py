@@ -26,7 +26,7 @@ from recollect.errors import RecollectError, Unavailable
 from recollect.errors import ValidationError as NotAllowed
 from recollect.interfaces import tools
 from recollect.interfaces.more_tools import offered
-from recollect.interfaces.tool_shapes import PAGE_MAX, GetProfile, ListSessions
+from recollect.interfaces.tool_shapes import CURSOR_CHARS, PAGE_MAX, PAGES_MAX, GetProfile, ListSessions
 from recollect.interfaces.tools import TOOLSETS, Caller, Tool, schema_of
 from recollect.user import User
 from recollect.validate import LIMITS
@@ -135,11 +135,13 @@ async def _read(caller: Caller, uri: str) -> str:
     kind = address.netloc if address.scheme == "recollect" else ""
     id = unquote(address.path.removeprefix("/"))
     if kind == "profile" and not id:
-        return (await tools.get_profile(caller, GetProfile())).text()
+        known = await tools.get_profile(caller, GetProfile(page=_page(address.query)))
+        return _continued(known.model_copy(update={"next_page": None}).text(), "profile?page=", known.next_page)
     if kind == "sessions" and not id:
-        return (await tools.list_sessions(caller, ListSessions(limit=PAGE_MAX))).text()
+        listed = await tools.list_sessions(caller, ListSessions(limit=PAGE_MAX, after=_given(address.query, "after")))
+        return _continued(listed.model_copy(update={"after": None}).text(), "sessions?after=", listed.after)
     if kind == "sessions":
-        text, earlier = await tools.read_session(caller, id, _cursor(address.query))
+        text, earlier = await tools.read_session(caller, id, _given(address.query, "after"))
         here = f"recollect://sessions/{quote(id, safe='')}"
         return text + (f"\n\nEarlier messages: {here}?after={quote(earlier, safe='')}" if earlier else "")
     if kind == "memories" and id:
@@ -169,14 +171,22 @@ REMEMBER, KNOW_ME = "remember_this_conversation", "what_do_you_know_about_me"
 RESOURCES = [
     types.Resource(
         uri="recollect://profile", name="profile", title="What is known about the user", mime_type="text/plain",
-        description="Facts and preferences of the user, with their ids.",
+        description="Facts and preferences of the user, with their ids; it says where the rest is.",
     ),
     types.Resource(
         uri="recollect://sessions", name="sessions", title="Conversations", mime_type="text/plain",
-        description="Earlier conversations, the most recent first.",
+        description="Earlier conversations, the most recent first; it says where the rest is.",
     ),
 ]  # fmt: skip
 TEMPLATES = [
+    types.ResourceTemplate(
+        uri_template="recollect://profile{?page}", name="profile_page", title="More of what is known about the user",
+        mime_type="text/plain", description="A page of facts and preferences; 1 is the first.",
+    ),
+    types.ResourceTemplate(
+        uri_template="recollect://sessions{?after}", name="sessions_page", title="More conversations",
+        mime_type="text/plain", description="A page of earlier conversations, after the one that named it.",
+    ),
     types.ResourceTemplate(
         uri_template="recollect://sessions/{id}{?after}", name="session", title="A conversation",
         mime_type="text/plain", description="The newest messages of a conversation; it says where earlier ones are.",
@@ -218,13 +228,26 @@ def _text(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
 
 
-def _cursor(query: str) -> str | None:
+def _continued(text: str, where: str, following: str | int | None) -> str:
+    """A page, and below it the address of the next."""
+    return text + (f"\n\nThere is more: recollect://{where}{following}" if following else "")
+
+
+def _given(query: str, name: str) -> str | None:
+    """The one parameter that the address of another page has."""
     given = parse_qs(query, keep_blank_values=True)
     if not given:
         return None
-    if set(given) != {"after"} or len(given["after"]) != 1:
-        raise NotAllowed("for another page, give ?after= and the cursor you were given", field="after")
-    return given["after"][0]
+    if set(given) != {name} or len(given[name]) != 1 or not 0 < len(given[name][0]) <= CURSOR_CHARS:
+        raise NotAllowed(f"for another page, give ?{name}= and what you were given", field=name)
+    return given[name][0]
+
+
+def _page(query: str) -> int:
+    number = _given(query, "page")
+    if number is not None and not (number.isdecimal() and number.isascii() and 1 <= int(number) <= PAGES_MAX):
+        raise NotAllowed("for another page, give ?page= and what you were given", field="page")
+    return 1 if number is None else int(number)
 
 
 # ── What goes wrong ──────────────────────────────────────────────────────────────────────────────

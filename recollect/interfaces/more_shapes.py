@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from recollect.interfaces.tool_shapes import NOTICE, AddFact, Arguments, Name, Result, Text, Value, fenced_lines
+from recollect.interfaces.tool_shapes import NOTICE, AddFact, After, Arguments, Name, Result, Text, Value, fenced_lines
 from recollect.profile import UPSERT_MAX
 from recollect.validate import INSTRUCTION_CHARS
 
@@ -15,10 +15,6 @@ EXPORT_MAX = 50
 Session = Annotated[Name, Field(description="Name of the conversation.")]
 Again = Annotated[Name | None, Field(description="Any name for this one call, to repeat it without storing it twice.")]
 Key = Annotated[Name, Field(description="Key of the fact, as get_profile lists it.")]
-After = Annotated[
-    str | None,
-    Field(min_length=1, max_length=1_000, description="`after` of the page before; leave it out at first."),
-]
 
 
 class AddMessage(Arguments):

@@ -19,8 +19,8 @@ NOTICE = OPENING.partition("\n")[2]
 """What the fence says, for clients that show a model the fields of a result and not its text."""
 HITS_MAX, PAGE_MAX = 20, 50
 """Entries in one result: with long texts cut, it stays under about 40,000 characters."""
-SESSIONS_PAGES = LIMITS.limit_max // PAGE_MAX
-"""How far the list of sessions goes back."""
+PAGES_MAX, CURSOR_CHARS = 1_000, 1_000
+"""The last page of a profile, and the longest cursor."""
 FORGOTTEN_MAX = 20
 """Memories that one call may forget, so that a mistaken model does little harm."""
 TOKENS_LEAST, TOKENS_DEFAULT, TOKENS_MAX = 200, 4_000, 32_000
@@ -34,8 +34,12 @@ Text = Annotated[str, Field(min_length=1, max_length=LIMITS.text_bytes)]
 Question = Annotated[str, Field(min_length=1, max_length=LIMITS.query_bytes)]
 Value = Annotated[str, Field(min_length=1, max_length=FACT_VALUE_BYTES)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Page = Annotated[int, Field(ge=1, le=1_000, description="1 is the first; `next_page` in a result is the next one.")]
+Page = Annotated[int, Field(ge=1, le=PAGES_MAX, description="1 is the first; `next_page` in a result is the next one.")]
 PageSize = Annotated[int, Field(ge=1, le=PAGE_MAX, description="Entries on one page.")]
+After = Annotated[
+    str | None,
+    Field(min_length=1, max_length=CURSOR_CHARS, description="`after` of the page before; leave it out at first."),
+]
 
 
 class Arguments(BaseModel):
@@ -112,8 +116,8 @@ class AddLearning(Arguments):
 
 
 class ListSessions(Arguments):
-    page: Annotated[Page, Field(le=SESSIONS_PAGES)] = 1
     limit: PageSize = 20
+    after: After = None
 
 
 class Forget(Arguments):
@@ -218,11 +222,11 @@ class Conversation(BaseModel):
 class Sessions(Result):
     notice: str = NOTICE
     sessions: list[Conversation] = Field(description="The most recently active first.")
-    next_page: int | None = Field(description="Null on the last page.")
+    after: str | None = Field(description="For the next page; null on the last one.")
 
     def text(self) -> str:
-        lines = [each.line() for each in self.sessions]
-        return fenced_lines(lines, self.next_page) or "There are no conversations yet."
+        more = f"\n\nThere is more: after={self.after}" if self.after else ""
+        return (fenced_lines([each.line() for each in self.sessions]) or "There are no conversations yet.") + more
 
 
 class Forgotten(Result):

@@ -6,6 +6,7 @@ Whose memories they are was settled by whoever opened the connection: no argumen
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime
 from recollect.session import Session
 from recollect.user import User
-from recollect.validate import LIMITS
+from recollect.validate import LIMITS, NO_CURSOR
 
 TEXT_SHOWN, VALUE_SHOWN, TITLE_SHOWN = 2_000, 500, 80
 """Characters of one memory, value or title in a result. The whole text is a resource."""
@@ -120,8 +121,7 @@ async def add_learning(caller: Caller, given: shapes.AddLearning) -> shapes.Reme
 
 
 async def list_sessions(caller: Caller, given: shapes.ListSessions) -> shapes.Sessions:
-    end = given.page * given.limit
-    listed = await caller.user.sessions(limit=min(end + 1, LIMITS.limit_max))
+    listed, following = await caller.user.sessions_page(limit=given.limit, after=_unsealed(given.after))
     page = [
         shapes.Conversation(
             id=info.id,
@@ -129,9 +129,21 @@ async def list_sessions(caller: Caller, given: shapes.ListSessions) -> shapes.Se
             messages=info.messages,
             last_activity=info.to_dict()["last_activity"],
         )
-        for info in listed[end - given.limit : end]
+        for info in listed
     ]
-    return shapes.Sessions(sessions=page, next_page=given.page + 1 if len(listed) > end else None)
+    return shapes.Sessions(sessions=page, after=_sealed(following))
+
+
+def _sealed(cursor: str | None) -> str | None:
+    """A cursor as a word that says nothing to a model: it names a session, and stands outside the fence."""
+    return None if cursor is None else urlsafe_b64encode(cursor.encode()).decode()
+
+
+def _unsealed(word: str | None) -> str | None:
+    try:
+        return None if word is None else urlsafe_b64decode(word.encode()).decode()
+    except ValueError:
+        raise ValidationError(NO_CURSOR, field="after") from None
 
 
 async def forget(caller: Caller, given: shapes.Forget) -> shapes.Forgotten:
@@ -153,8 +165,14 @@ async def read_session(caller: Caller, id: str, after: str | None = None) -> tup
 
 
 async def read_memory(caller: Caller, id: str) -> str:
-    """One memory in full."""
-    record = await caller.user.get_memory(id)
+    """One memory in full: one of the user's, or one that the org shares, which search_memory finds as well."""
+    try:
+        record = await caller.user.get_memory(id)
+    except NotFound:
+        shared = await caller.user.search_memory(id, where={"id": id}, limit=1)
+        if not shared:
+            raise
+        record = shared[0].record
     if not _may_be_read(record):
         raise NotFound(field="id")
     return fenced_lines([safe(record.content)])

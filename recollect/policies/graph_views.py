@@ -159,6 +159,10 @@ class Web:
         """All entities that are not merged into another, in order of birth."""
         return [entity for id in self._records if (entity := self.entity(id)) is not None and entity.id == id]
 
+    def born(self, entity: Entity) -> tuple[int, int]:
+        """When an entity was born, which is its place in the list."""
+        return self._records[entity.id].born
+
     def named_in(self, text: str) -> list[Entity]:
         """The entities that a text names, by any of their names, in the order in which it names them."""
         words = Text(text)
@@ -168,9 +172,13 @@ class Web:
 
     def relations(self, at: int | None) -> list[Relation]:
         """What holds at a given time, in order of birth; None returns every period there ever was."""
+        return [view for _, view in self.told(at)]
+
+    def told(self, at: int | None) -> list[tuple[Record, Relation]]:
+        """The same with the records that say so."""
         if at is None:
-            return [view for record in self._told if (view := self._view(record)) is not None]
-        found: dict[tuple[str, ...], tuple[int, Relation]] = {}
+            return [(record, view) for record in self._told if (view := self._view(record)) is not None]
+        found: dict[tuple[str, ...], tuple[int, Record, Relation]] = {}
         for record in self._told:
             view = self._view(record) if graphs.holds(record, at) else None
             if view is not None:
@@ -179,8 +187,8 @@ class Web:
                 key = (view.subject, view.relation) if single else (view.subject, view.relation, view.object)
                 began = graphs.began(record)
                 if key not in found or began >= found[key][0]:
-                    found[key] = began, view
-        return [view for _, view in found.values()]
+                    found[key] = began, record, view
+        return [(record, view) for _, record, view in found.values()]
 
     def _view(self, record: Record) -> Relation | None:
         """The relation between the entities as they are now; None if one is gone or both are the same."""

@@ -16,7 +16,7 @@ STEP_ITEMS = 50
 """How many items are read at a time: this many of the largest are a few MiB."""
 
 T = TypeVar("T")
-Fetch = Callable[[int, str | None], Awaitable[tuple[list[T], str | None]]]
+Fetch = Callable[[int, str | None], Awaitable[tuple[Sequence[T], str | None]]]
 """From a limit and a cursor to some items and the next cursor."""
 
 

@@ -39,9 +39,12 @@ from recollect.server import (
     heaps,
     memories,
     operations,
+    org,
     profile,
     schemas,
     sessions,
+    trust,
+    wholes,
     working,
 )
 from recollect.server.connections import PatientProtocol
@@ -64,7 +67,10 @@ COMPRESSED_BYTES = 1_024
 """Shorter responses are not worth compressing."""
 COMPRESSION = 5
 """Above this, JSON hardly gets shorter and takes much longer."""
-ROOMS = (sessions, working, memories, chat, profile, customizations, graph, entities, operations, health, figures)
+ROOMS = (
+    sessions, working, memories, chat, profile, customizations, graph, trust, entities, org, wholes, operations, health,
+    figures,
+)  # fmt: skip
 SUMMARY = "The memory of conversational agents."
 
 

@@ -1,4 +1,4 @@
-"""Routes for a user's standing instructions: for one agent, or for all of them."""
+"""Routes for standing instructions of a user, and an org's defaults below them: for one agent, or for all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from starlette.responses import Response
 from recollect.customizations import Customization, Customizations
 from recollect.server import schemas
 from recollect.server.answers import Json, tagged
-from recollect.server.routing import VERSIONED, AgentName, IfMatch, Owner, given, if_matching, router, shapes
+from recollect.server.org import alike
+from recollect.server.routing import VERSIONED, AgentName, Holder, IfMatch, given, if_matching, router, shapes
 
 routes = router("/api/users/{user}", "customizations")
 
@@ -20,8 +21,8 @@ Effective = Annotated[bool, Query(description="List what is in effect, including
 InstructionId = Annotated[str, Path(description="The instruction.", examples=["tone"])]
 
 
-async def _held(request: Request, owner: Owner) -> Customizations:
-    return owner.customizations.of_agent(request.path_params.get("agent", ""))
+async def _held(request: Request, holder: Holder) -> Customizations:
+    return holder.customizations.of_agent(request.path_params.get("agent", ""))
 
 
 async def _for_one(agent: AgentName) -> str:
@@ -69,8 +70,10 @@ async def delete_customization(held: Held, id: InstructionId, if_match: IfMatch 
 
 def _add_routes(path: str, dependencies: list[Any], whose: str = "") -> None:
     def add(path: str, verb: Callable[..., Any], method: str, **more: Any) -> None:
+        first, _, rest = verb.__name__.partition("_")
+        org = f"{first}_org{rest and '_'}{rest}{whose}"
         name = f"{verb.__name__}{whose}"
-        routes.add_api_route(path, verb, methods=[method], dependencies=dependencies, name=name, **more)
+        alike(routes, method, path, org=org, name=name, dependencies=dependencies, **more)(verb)
 
     several, one = shapes(schemas.Customizations), shapes(schemas.Customization, headers=VERSIONED)
     add(path, list_customizations, "GET", responses=several)

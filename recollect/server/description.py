@@ -47,8 +47,10 @@ GROUPS = {
     "profile": "What is known about a user",
     "customizations": "Standing instructions",
     "graph": "People and things, and how they are connected",
+    "trust": "Undo what was learned, set aside what is not to be trusted",
+    "org": "What the users of an org share",
     "entities": "Business objects of the org",
-    "operations": "Users, export and import, failures",
+    "operations": "Users, export and import, upkeep, failures",
     "health": "Health of the server",
     "figures": "Metrics for Prometheus",
 }

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Path
 from starlette.responses import Response
 
+from recollect.entities import CachedEntity
 from recollect.errors import NotFound
 from recollect.server import schemas
-from recollect.server.answers import Json
-from recollect.server.routing import Caller, Here, given, router, shapes
+from recollect.server.answers import Json, paged
+from recollect.server.routing import After, Caller, Here, Limit, given, router, shapes
+from recollect.validate import LIMITS
 
 routes = router("/api/entities", "entities")
 
@@ -18,11 +21,17 @@ Type = Annotated[str, Path(description="The type of the object.", examples=["cus
 Id = Annotated[str, Path(description="Its id in the system it comes from.", examples=["42"])]
 
 
-@routes.get("/{type}", responses=shapes(schemas.BusinessObjects))
-async def list_entities(service: Here, caller: Caller, type: Type) -> Response:
-    """The stored objects of a type."""
-    found = await service.memory.entities(caller.org).list(type)
-    return Json({"entities": [entity.to_dict() for entity in found]})
+@routes.get("/{type}", responses=shapes(schemas.BusinessObjectPage))
+async def list_entities(
+    service: Here, caller: Caller, type: Type, limit: Limit = LIMITS.limit_max, after: After = None
+) -> Response:
+    """A page of the stored objects of a type; it may be short: `after` is null only at the end."""
+    held = service.memory.entities(caller.org)
+
+    async def fetch(count: int, cursor: str | None) -> tuple[Sequence[CachedEntity], str | None]:
+        return await held.page(type, limit=count, after=cursor)
+
+    return await paged("entities", fetch, CachedEntity.to_dict, limit=limit, after=after)
 
 
 @routes.delete("/{type}", responses=shapes(schemas.Invalidated))

@@ -1,4 +1,7 @@
-"""Routes for memories: add, find, get, change with their history, forget; and the context of a question."""
+"""Routes for memories, of a user or shared by an org: add, find, get, change with their history, forget.
+
+And for the context of a user's question.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,22 @@ from recollect.layers import PUBLIC_LAYERS
 from recollect.records import Hit, Record
 from recollect.server import schemas
 from recollect.server.answers import Json, bounded, made, paged, tagged
+from recollect.server.org import alike
 from recollect.server.routing import (
     HEADER_NAMES,
     PLACED,
     READ,
     VERSIONED,
     After,
+    Holder,
     IdempotencyKey,
     IfMatch,
     Limit,
     NewestFirst,
-    Owner,
     UserId,
     found_at,
     given,
+    holder_of,
     if_matching,
     named,
     owner_of,
@@ -58,9 +63,9 @@ async def get_context(request: Request, user: UserId, body: schemas.ContextReque
     return Json(context.to_dict())
 
 
-@routes.get("/memories", responses=shapes(schemas.MemoryPage))
+@alike(routes, "GET", "/memories", org="list_org_memories", responses=shapes(schemas.MemoryPage))
 async def list_memories(
-    owner: Owner,
+    held: Holder,
     layer: ListedLayer = "long_term",
     where: Where = None,
     limit: Limit = 100,
@@ -71,69 +76,101 @@ async def list_memories(
     test = None if where is None else validate.json_text(where, "where")
 
     async def fetch(count: int, cursor: str | None) -> tuple[list[Record], str | None]:
-        return await owner.list_memories(layer=layer, where=test, limit=count, after=cursor, newest_first=newest_first)
+        return await held.list_memories(layer=layer, where=test, limit=count, after=cursor, newest_first=newest_first)
 
     return await paged("memories", fetch, Record.to_dict, limit=limit, after=after)
 
 
-@routes.post("/memories", status_code=201, responses=shapes(schemas.MemoryPage, 201, headers=PLACED))
+@alike(
+    routes,
+    "POST",
+    "/memories",
+    org="add_org_memories",
+    status_code=201,
+    responses=shapes(schemas.MemoryPage, 201, headers=PLACED),
+)
 async def add_memories(
-    request: Request, user: UserId, body: schemas.OneOrMoreMemories, idempotency_key: IdempotencyKey = None
+    request: Request, body: schemas.OneOrMoreMemories, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Store a text, or with `{"memories": [...]}` up to 90 in one write."""
     items = body.memories if isinstance(body, schemas.NewMemories) else [body]
     drafts = [{name: value for name, value in given(item).items() if name != "only_new"} for item in items]
-    owner = owner_of(request, user)
     with named(items="memories", **HEADER_NAMES):
-        stored = await owner.add_memories(drafts, idempotency_key=idempotency_key, only_new=body.only_new)
+        stored = await holder_of(request).add_memories(drafts, idempotency_key=idempotency_key, only_new=body.only_new)
     service_of(request).metrics.count("adds", len(stored))
     # Of several there is no single place.
     at = found_at(request, "memories", stored[0].id) if isinstance(body, schemas.OneMemory) else None
     return made({"memories": [record.to_dict() for record in stored], "after": None}, at)
 
 
-@routes.post("/memories/search", responses=shapes(schemas.Hits), openapi_extra=READ)
-async def search_memory(request: Request, user: UserId, body: schemas.SearchRequest) -> Response:
+@alike(routes, "POST", "/memories/search", org="search_org_memory", responses=shapes(schemas.Hits), openapi_extra=READ)
+async def search_memory(request: Request, body: schemas.SearchRequest) -> Response:
     """The hits that best answer a question, each with its reasons; if there are too many, the last are only counted."""
-    hits = await owner_of(request, user).search_memory(**given(body))
+    hits = await holder_of(request).search_memory(**given(body))
     service_of(request).metrics.count("searches")
     return bounded("hits", hits, Hit.to_dict)
 
 
-@routes.post("/memories/forget", responses=shapes(schemas.Receipt))
-async def forget(owner: Owner, body: schemas.ForgetRequest) -> Response:
+@alike(routes, "POST", "/memories/get", org="get_org_memories", responses=shapes(schemas.Memories), openapi_extra=READ)
+async def get_memories(held: Holder, body: schemas.MemoryIds) -> Response:
+    """Up to 90 memories by their ids, in the order asked; missing ones are skipped, and what is too much is counted."""
+    return bounded("memories", await held.get_memories(body.ids), Record.to_dict)
+
+
+@alike(routes, "PATCH", "/memories", org="update_org_memories", responses=shapes(schemas.MemoryPage))
+async def update_memories(held: Holder, body: schemas.MemoryEdits) -> Response:
+    """Change up to 45 memories in one write, all or none; a stale `version` is a 409."""
+    with named(items="memories", version="memories.version"):
+        changed = await held.update_memories([given(item) for item in body.memories])
+    return Json({"memories": [record.to_dict() for record in changed], "after": None})
+
+
+@alike(routes, "POST", "/memories/forget", org="forget_org_memories", responses=shapes(schemas.Receipt))
+async def forget(held: Holder, body: schemas.ForgetRequest) -> Response:
     """Forget memories by id or by a filter, with everything derived from them."""
-    return Json((await owner.forget(body.ids, where=body.where, layer=body.layer)).to_dict())
+    return Json((await held.forget(body.ids, where=body.where, layer=body.layer)).to_dict())
 
 
-@routes.get("/memories/{id}", responses=shapes(schemas.MemoryRecord, headers=VERSIONED))
-async def get_memory(owner: Owner, id: MemoryId) -> Response:
+@alike(routes, "GET", "/memories/{id}", org="get_org_memory", responses=shapes(schemas.MemoryRecord, headers=VERSIONED))
+async def get_memory(held: Holder, id: MemoryId) -> Response:
     """One memory, from any layer; its version is the ETag."""
-    record = await owner.get_memory(id)
+    record = await held.get_memory(id)
     return tagged(record.to_dict(), record.version)
 
 
-@routes.patch("/memories/{id}", responses=shapes(schemas.MemoryRecord, headers=VERSIONED))
-async def update_memory(owner: Owner, id: MemoryId, body: schemas.MemoryEdit, if_match: IfMatch = None) -> Response:
+@alike(
+    routes,
+    "PATCH",
+    "/memories/{id}",
+    org="update_org_memory",
+    responses=shapes(schemas.MemoryRecord, headers=VERSIONED),
+)
+async def update_memory(held: Holder, id: MemoryId, body: schemas.MemoryEdit, if_match: IfMatch = None) -> Response:
     """Change a memory; its previous version stays in its history."""
-    record = await if_matching(if_match, lambda version: owner.update_memory(id, **given(body), version=version))
+    record = await if_matching(if_match, lambda version: held.update_memory(id, **given(body), version=version))
     return tagged(record.to_dict(), record.version)
 
 
-@routes.delete("/memories/{id}", responses=shapes(schemas.Receipt))
-async def forget_memory(owner: Owner, id: MemoryId) -> Response:
+@alike(routes, "DELETE", "/memories/{id}", org="forget_org_memory", responses=shapes(schemas.Receipt))
+async def forget_memory(held: Holder, id: MemoryId) -> Response:
     """Forget a memory, with everything derived from it."""
-    return Json((await owner.forget(id)).to_dict())
+    return Json((await held.forget(id)).to_dict())
 
 
-@routes.get("/memories/{id}/history", responses=shapes(schemas.MemoryHistory))
-async def get_memory_history(owner: Owner, id: MemoryId) -> Response:
+@alike(routes, "GET", "/memories/{id}/history", org="get_org_memory_history", responses=shapes(schemas.MemoryHistory))
+async def get_memory_history(held: Holder, id: MemoryId) -> Response:
     """The versions of a memory, oldest first, the current one last."""
-    return bounded("history", await owner.history(id), Record.to_dict, last_first=True)
+    return bounded("history", await held.history(id), Record.to_dict, last_first=True)
 
 
-@routes.post("/memories/{id}/restore", responses=shapes(schemas.MemoryRecord, headers=VERSIONED))
-async def restore_memory(owner: Owner, id: MemoryId) -> Response:
+@alike(
+    routes,
+    "POST",
+    "/memories/{id}/restore",
+    org="restore_org_memory",
+    responses=shapes(schemas.MemoryRecord, headers=VERSIONED),
+)
+async def restore_memory(held: Holder, id: MemoryId) -> Response:
     """Restore a memory that pruning retired or merging ended."""
-    record = await owner.restore(id)
+    record = await held.restore(id)
     return tagged(record.to_dict(), record.version)

@@ -1,4 +1,4 @@
-"""Routes for what is known about a user: the profile, facts, preferences, learnings, episodes."""
+"""Routes for what is known about a user: the profile, facts, preferences, learnings (also an org's), episodes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from recollect.learnings import Learning, Learnings
 from recollect.profile import Fact, Facts
 from recollect.server import schemas
 from recollect.server.answers import Json, made
-from recollect.server.routing import PLACED, After, At, Limit, Owner, found_at, given, named, router, shapes
+from recollect.server.org import alike
+from recollect.server.routing import PLACED, After, At, Holder, Limit, Owner, found_at, given, named, router, shapes
 from recollect.server.schemas import choice_of
+from recollect.validate import LIMITS
 
 routes = router("/api/users/{user}", "profile")
 
@@ -65,9 +67,12 @@ def _listed(found: list[Fact], status: int = 200) -> Response:
     return Json({"facts": [fact.to_dict() for fact in found]}, status)
 
 
-async def list_facts(held: Held, as_of: At = None, known_at: KnownAt = None) -> Response:
-    """All that hold now, or that held at a given time."""
-    return _listed(await held.list(as_of=as_of, known_at=known_at))
+async def list_facts(
+    held: Held, as_of: At = None, known_at: KnownAt = None, limit: Limit = LIMITS.limit_max, after: After = None
+) -> Response:
+    """A page of those that hold now, or that held at a given time, in the order in which they became known."""
+    found, next_page = await held.page(as_of=as_of, known_at=known_at, limit=limit, after=after)
+    return Json({"facts": [fact.to_dict() for fact in found], "after": next_page})
 
 
 async def upsert_facts(held: Held, body: schemas.NewFacts) -> Response:
@@ -117,9 +122,9 @@ async def judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict
 def _add_routes(one: str, several: str, dependencies: list[Any]) -> None:
     """Add the routes for facts, or for what is kept like them, under its own name."""
     add = partial(routes.add_api_route, dependencies=dependencies)
-    path, listed, single = f"/{several}", shapes(schemas.Facts), shapes(schemas.Fact)
+    path, paged, listed, single = f"/{several}", shapes(schemas.FactPage), shapes(schemas.Facts), shapes(schemas.Fact)
     made = shapes(schemas.Facts, 201)
-    add(path, list_facts, methods=["GET"], responses=listed, name=f"list_{several}")
+    add(path, list_facts, methods=["GET"], responses=paged, name=f"list_{several}")
     add(path, upsert_facts, methods=["POST"], responses=made, status_code=201, name=f"upsert_{several}")
     path = f"{path}/{{key}}"
     add(path, get_fact, methods=["GET"], responses=shapes(schemas.FactHistory), name=f"get_{one}")
@@ -135,30 +140,43 @@ _add_routes("preference", "preferences", [Depends(_preferences)])
 # ── Learnings and episodes ───────────────────────────────────────────────────────────────────────
 
 
-@routes.get("/learnings", responses=shapes(schemas.Learnings))
-async def list_learnings(owner: Owner, type: LearningType = None, include_retired: Retired = False) -> Response:
-    """What was learned from working with the user, followed by what the org learned."""
-    found = await owner.learnings.list(type=type, include_retired=include_retired)
-    return Json({"learnings": [learning.to_dict() for learning in found]})
+@alike(routes, "GET", "/learnings", org="list_org_learnings", responses=shapes(schemas.LearningPage))
+async def list_learnings(
+    held: Holder,
+    type: LearningType = None,
+    include_retired: Retired = False,
+    limit: Limit = LIMITS.limit_max,
+    after: After = None,
+) -> Response:
+    """A page of what was learned; for a user, from working with them, followed by what the org learned."""
+    found, next_page = await held.learnings.page(type=type, include_retired=include_retired, limit=limit, after=after)
+    return Json({"learnings": [learning.to_dict() for learning in found], "after": next_page})
 
 
-@routes.post("/learnings", status_code=201, responses=shapes(schemas.Learning, 201, headers=PLACED))
-async def add_learning(request: Request, owner: Owner, body: schemas.NewLearning) -> Response:
+@alike(
+    routes,
+    "POST",
+    "/learnings",
+    org="add_org_learning",
+    status_code=201,
+    responses=shapes(schemas.Learning, 201, headers=PLACED),
+)
+async def add_learning(request: Request, held: Holder, body: schemas.NewLearning) -> Response:
     """Store a learning; storing the same one again raises its confidence."""
-    learning = await owner.add_learning(**given(body))
+    learning = await held.learnings.add(**given(body))
     return made(learning.to_dict(), found_at(request, "learnings", learning.id))
 
 
-@routes.get("/learnings/{id}", responses=shapes(schemas.Learning))
-async def get_learning(owner: Owner, id: LearningId) -> Response:
-    """One learning of the user or of the org."""
-    return Json((await owner.learnings.get(id)).to_dict())
+@alike(routes, "GET", "/learnings/{id}", org="get_org_learning", responses=shapes(schemas.Learning))
+async def get_learning(held: Holder, id: LearningId) -> Response:
+    """One learning; for a user, one of their own or of the org."""
+    return Json((await held.learnings.get(id)).to_dict())
 
 
-@routes.post("/learnings/{id}/{judgement}", responses=shapes(schemas.Learning))
-async def judge_learning(owner: Owner, id: LearningId, judgement: Judgement) -> Response:
+@alike(routes, "POST", "/learnings/{id}/{judgement}", org="judge_org_learning", responses=shapes(schemas.Learning))
+async def judge_learning(held: Holder, id: LearningId, judgement: Judgement) -> Response:
     """Confirm or contradict a learning, or restore one that was retired."""
-    return Json((await judge(owner.learnings, id, judgement)).to_dict())
+    return Json((await judge(held.learnings, id, judgement)).to_dict())
 
 
 async def judge(learnings: Learnings, id: str, judgement: str) -> Learning:

@@ -27,7 +27,10 @@ ADDED_LAYERS = ("conversation", "long_term")
 """What counts as a memory: what is said or told directly. What is derived from it does not."""
 FLUSH_S = 2.0
 FLUSH_TRIES = 5
-WITHOUT_ADDING = ("/search", "/context", "/forget", "/mcp")
+WITHOUT_ADDING = (
+    "/search", "/context", "/get", "/forget", "/undo", "/redo", "/quarantine", "/release", "/maintain", "/reprocess",
+    "/mcp",
+)  # fmt: skip
 """Paths that are sent with POST and yet add nothing; at `/mcp`, each tool that adds checks the quota itself."""
 
 

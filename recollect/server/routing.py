@@ -7,7 +7,7 @@ duplicate names or lone surrogates, its fields. What routes need from a request 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, unquote_to_bytes
@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from recollect import validate
 from recollect.errors import Conflict, Forbidden, NotFound, RecollectError, TooLarge, ValidationError
+from recollect.org import Org
 from recollect.server.errors import Malformed, Refused, Unauthorized
 from recollect.server.gate import PRINCIPAL, Principal
 from recollect.server.service import Service
@@ -33,6 +34,8 @@ PUBLIC = "x-public"
 """In a route's description: the scope a key must have (unset: `read` to GET, else `write`), or that it needs no key."""
 READ = {NEEDS: "read"}
 ADMIN = {NEEDS: "admin"}
+WHOLE_ORG = "x-org-key"
+"""In a route's description: a key for one user is refused, whatever its scope."""
 
 _TAG = r'(?:W/)?"[!#-~\x80-\xff]*"'
 _TAGS = re.compile(rf"{_TAG}(?:[ \t]*,[ \t]*{_TAG})*")
@@ -92,13 +95,22 @@ class StrictRoute(APIRoute):
             if (self.openapi_extra or {}).get(PUBLIC):
                 return
             raise Unauthorized
-        user = request.path_params.get("user")
-        is_about_all = user is None and not (self.openapi_extra or {}).get("x-any-user")
-        if principal.user is not None and (is_about_all or user not in (None, principal.user)):
-            raise NotFound(field="user")
-        needed = (self.openapi_extra or {}).get(NEEDS) or ("read" if "GET" in (self.methods or ()) else "write")
+        extra = self.openapi_extra or {}
+        if principal.user is not None:
+            _admit_one(principal.user, request.path_params.get("user"), extra)
+        needed = extra.get(NEEDS) or ("read" if "GET" in (self.methods or ()) else "write")
         if not principal.may(needed):
             raise Forbidden(f"this key may not do that; it needs the scope {needed}", field="authorization")
+
+
+def _admit_one(own: str, asked: str | None, extra: Mapping[str, Any]) -> None:
+    """Check that the key for one user may use a route: it is about that user, and not left to keys of the org."""
+    if asked is not None and asked != own:
+        raise NotFound(field="user")
+    if extra.get(WHOLE_ORG):
+        raise Forbidden("this key is for one user; it takes a key of the org", field="authorization")
+    if asked is None and not extra.get("x-any-user"):
+        raise NotFound(field="user")
 
 
 def router(prefix: str, tag: str) -> APIRouter:
@@ -200,6 +212,24 @@ async def _owner(request: Request, user: UserId) -> User:
 Owner = Annotated[User, Depends(_owner)]
 
 
+def holder_of(request: Request) -> User | Org:
+    """Whose memories a path names: those of the user in it, or else those that the caller's org shares."""
+    user = request.path_params.get("user")
+    return service_of(request).memory.org(request.scope[PRINCIPAL].org) if user is None else owner_of(request, user)
+
+
+async def _holder(request: Request) -> User | Org:
+    return holder_of(request)
+
+
+Holder = Annotated[User | Org, Depends(_holder)]
+"""For calls that a user and an org have alike (`alike` in `org.py`)."""
+
+
+async def of_user(user: UserId) -> None:
+    """What names the user in a path, for the description of a call that finds its holder by itself."""
+
+
 async def _chat(request: Request, user: UserId, session: SessionId) -> Session:
     return owner_of(request, user).session(session)
 
@@ -250,9 +280,12 @@ def named(**names: str) -> Iterator[None]:
 
 
 def found_at(request: Request, *segments: str) -> str:
-    """The path of what was made, below the path of a request's user."""
-    root, user = request.scope.get("root_path", ""), request.path_params["user"]
-    return "/".join((f"{root}/api/users", *(quote(each, safe="") for each in (user, *segments))))
+    """The path of what was made, below the path of a request's user or org."""
+    user = request.path_params.get("user")
+    above = ("org",) if user is None else ("users", user)
+    return "/".join(
+        (f"{request.scope.get('root_path', '')}/api", *(quote(each, safe="") for each in (*above, *segments)))
+    )
 
 
 HEADER_NAMES = {"idempotency_key": "idempotency-key"}

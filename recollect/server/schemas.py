@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
+from recollect.arguments import READERS
 from recollect.layers import PUBLIC_LAYERS, SEARCHED_LAYERS, SECTIONS
 from recollect.records import TRUSTS
 from recollect.validate import LEARNING_TYPES, LIMITS, ROLES
@@ -198,6 +199,22 @@ class MemoryEdit(Body):
     expires_at: Annotated[Any, WithJsonSchema({"type": "string", "description": "a time, or never"})] = None
 
 
+class MemoryIds(Body):
+    model_config = _example(ids=["seat"])
+    ids: Texts
+
+
+class OneEdit(MemoryEdit):
+    model_config = _example(id="seat", content="Prefers aisle seats.")
+    id: Id
+    version: Annotated[Any, WithJsonSchema({"type": "integer", "description": "The version that was read."})] = None
+
+
+class MemoryEdits(Body):
+    model_config = _example(memories=[{"id": "seat", "content": "Prefers aisle seats."}])
+    memories: list[OneEdit]
+
+
 class SearchRequest(Body):
     model_config = _example(query="Where do I like to sit?", limit=3, where={"metadata.topic": "travel"})
     query: Text
@@ -228,6 +245,44 @@ class ForgetRequest(Body):
     ids: Texts = None
     where: Where = None
     layer: Layers = None
+
+
+class UndoRequest(Body):
+    model_config = _example(session="monday", dry_run=True)
+    session: Id = None
+    message_id: Id = None
+    extractor: Id = None
+    since: Moment = None
+    dry_run: Switch = False
+
+
+class RedoRequest(Body):
+    model_config = _example(undone_id="019a0000-0000-7000-8000-000000000000")
+    undone_id: Id
+
+
+class ReleaseRequest(Body):
+    model_config = _example(session="monday")
+    session: Id = None
+    ids: Texts = None
+
+
+class QuarantineRequest(ReleaseRequest):
+    model_config = _example(session="monday", reason="somebody else was at the keyboard")
+    reason: Annotated[Any, WithJsonSchema({"type": "string"})] = ""
+
+
+class MaintainRequest(Body):
+    model_config = _example(dry_run=True)
+    dry_run: Switch = False
+
+
+class ReprocessRequest(Body):
+    model_config = _example(session="monday", by="rules")
+    session: Id = None
+    by: Annotated[Any, WithJsonSchema(choice_of(READERS))] = None
+    apply: Switch = False
+    again: Switch = False
 
 
 class NewTitle(Body):
@@ -310,7 +365,7 @@ class NewEntity(Body):
 
 
 class NewRelation(Body):
-    model_config = _example(subject="user", relation="sister_of", object="Inês")
+    model_config = _example(subject="Inês", relation="works_at", object="Acme")
     subject: Text
     relation: Id
     object: Text
@@ -491,6 +546,11 @@ class MemoryPage(Shape):
     after: Cursor
 
 
+class Memories(Shape):
+    memories: list[MemoryRecord]
+    left_out: Annotated[int, Field(description="How many of the last did not fit; ask for them again.")]
+
+
 class MemoryHistory(Shape):
     history: list[MemoryRecord]
     left_out: int
@@ -608,6 +668,10 @@ class Facts(Shape):
     facts: list[Fact]
 
 
+class FactPage(Facts):
+    after: Cursor
+
+
 class FactHistory(Facts):
     key: str
     history: list[Fact]
@@ -634,8 +698,9 @@ class Learning(Shape):
     source_message_id: str | None
 
 
-class Learnings(Shape):
+class LearningPage(Shape):
     learnings: list[Learning]
+    after: Cursor
 
 
 class Customization(Shape):
@@ -706,6 +771,16 @@ class Relation(Shape):
     reason: str | None
 
 
+class EntityPage(Shape):
+    entities: list[Entity]
+    after: Cursor
+
+
+class RelationPage(Shape):
+    relations: list[Relation]
+    after: Cursor
+
+
 class Graph(Shape):
     entities: list[Entity]
     relations: list[Relation]
@@ -730,8 +805,9 @@ class KeptBusinessObject(BusinessObject):
     expires_at: Time | None
 
 
-class BusinessObjects(Shape):
+class BusinessObjectPage(Shape):
     entities: list[KeptBusinessObject]
+    after: Cursor
 
 
 class Invalidated(Shape):
@@ -746,6 +822,76 @@ class Receipt(Shape):
     at: Time | None
     compacted: bool
     beside: dict[str, int | None]
+
+
+class Undone(Shape):
+    """What an undo ended, or would end, by layer."""
+
+    id: Annotated[str, Field(description="For taking it back.")]
+    reason: str
+    changed: dict[str, int]
+    count: int
+    at: Time | None
+    dry_run: bool
+
+
+class SetAside(Shape):
+    """What was set aside or released, and what was learned from it, by layer."""
+
+    records: dict[str, int]
+    learned: dict[str, int]
+    count: int
+    at: Time | None
+
+
+class MergedMemory(Shape):
+    id: str
+    into: str
+
+
+class RecurringTopic(Shape):
+    id: str
+    episodes: int
+
+
+class RetiredMemory(Shape):
+    id: str
+    layer: str
+    reason: str
+
+
+class Maintained(Shape):
+    """What upkeep did, or would do: ids, reasons and counts."""
+
+    org: str
+    user: str
+    episodes: list[str]
+    merged: list[MergedMemory]
+    recurring: list[RecurringTopic]
+    retired: list[RetiredMemory]
+    purged: int
+    dry_run: bool
+
+
+class Difference(Shape):
+    """What is known after reading again and was not before, or the other way round."""
+
+    change: str
+    layer: str
+    key: str
+    value: str
+
+
+class Reprocessed(Shape):
+    """What reading again changed, or would change; facts that are `missing` now stay."""
+
+    org: str
+    user: str
+    by: str
+    messages: int
+    differences: list[Difference]
+    missing: list[Fact]
+    applied: bool
 
 
 class ImportProblem(Shape):

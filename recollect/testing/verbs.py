@@ -168,6 +168,7 @@ VERBS: dict[str, Verb] = {
     "Facts.get": _reads(lambda on: on.ann.facts.get("hobby")),
     "Facts.history": _reads(lambda on: on.ann.facts.history("hobby")),
     "Facts.list": _reads(lambda on: on.ann.facts.list()),
+    "Facts.page": _reads(lambda on: on.ann.facts.page(limit=1)),
     "Learnings.add": Verb(lambda on: on.ann.learnings.add("Wants tables.", org_wide=True), once=False),
     "Learnings.get": _reads(lambda on: on.ann.learnings.get(on.ids["learning"])),
     "Learnings.confirm": Verb(lambda on: on.ann.learnings.confirm(on.ids["learning"]), once=False),
@@ -175,6 +176,7 @@ VERBS: dict[str, Verb] = {
     "Learnings.restore": Verb(lambda on: on.ann.learnings.restore(on.ids["doubtful"]), once=False),
     "Learnings.top": _reads(lambda on: on.ann.learnings.top()),
     "Learnings.list": _reads(lambda on: on.ann.learnings.list()),
+    "Learnings.page": _reads(lambda on: on.ann.learnings.page(limit=1)),
     "Customizations.add": Verb(lambda on: on.ann.customizations.add("Be kind.", id="kind")),
     "Customizations.update": Verb(lambda on: on.ann.customizations.update("brief", text="Be very brief.")),
     "Customizations.switch_on": Verb(lambda on: on.ann.customizations.switch_on("off")),
@@ -193,16 +195,31 @@ VERBS: dict[str, Verb] = {
     "Graph.find": _reads(lambda on: on.ann.graph.find("Max", type="person")),
     "Graph.named_in": _reads(lambda on: on.ann.graph.named_in("Max was here.")),
     "Graph.entities": _reads(lambda on: on.ann.graph.entities()),
+    "Graph.entities_page": _reads(lambda on: on.ann.graph.entities_page(limit=2)),
     "Graph.relate": Verb(lambda on: on.ann.graph.relate("Max", "likes", "Rome"), once=False),
     "Graph.end_relation": Verb(lambda on: on.ann.graph.end_relation(on.ids["relation"])),
     "Graph.relations": _reads(lambda on: on.ann.graph.relations()),
+    "Graph.relations_page": _reads(lambda on: on.ann.graph.relations_page(ended=True)),
     "Graph.neighbours": _reads(lambda on: on.ann.graph.neighbours("Max")),
     "Graph.whole": _reads(lambda on: on.ann.graph.whole()),
     "Graph.merge": Verb(lambda on: on.ann.graph.merge("Max", "Maximilian"), once=False),
     "Graph.undo_merge": Verb(lambda on: on.ann.graph.undo_merge("Lizzy")),
     # Org
     "Org.add_memory": Verb(lambda on: on.org.add_memory("The office closes at six."), once=False),
+    "Org.add_memories": Verb(lambda on: on.org.add_memories(["We have a cat.", "We have a dog."]), once=False),
+    "Org.get_memory": _reads(lambda on: on.org.get_memory(on.ids["office"])),
+    "Org.get_memories": _reads(lambda on: on.org.get_memories([on.ids["office"]])),
+    "Org.update_memory": Verb(lambda on: on.org.update_memory(on.ids["office"], content="It is shut."), once=False),
+    "Org.update_memories": Verb(
+        lambda on: on.org.update_memories([{"id": on.ids["office"], "content": "It is open."}]), once=False
+    ),
+    "Org.history": _reads(lambda on: on.org.history(on.ids["office"])),
     "Org.list_memories": _reads(lambda on: on.org.list_memories()),
+    "Org.search_memory": _reads(lambda on: on.org.search_memory("When does the office open?")),
+    "Org.export": _reads(lambda on: on.org.export()),
+    "Org.export_page": _reads(lambda on: on.org.export_page(limit=2)),
+    "Org.restore": Verb(lambda on: on.org.restore(on.ids["ended"]), once=False),
+    "Org.maintain": Verb(lambda on: on.org.maintain(), in_steps=True),
     "Org.users": _reads(lambda on: on.org.users()),
     "Org.failures": _reads(lambda on: on.org.failures()),
     "Org.erase": Verb(lambda on: on.org.erase(), in_steps=True),
@@ -212,6 +229,7 @@ VERBS: dict[str, Verb] = {
     "EntityCache.put": Verb(lambda on: on.org.entities.put("order", "2", {"state": "sent"})),
     "EntityCache.invalidate": Verb(lambda on: on.org.entities.invalidate("order"), in_steps=True),
     "EntityCache.list": _reads(lambda on: on.org.entities.list()),
+    "EntityCache.page": _reads(lambda on: on.org.entities.page("order")),
     "EntityCache.find": _reads(lambda on: on.org.entities.find("What about order 1?")),
     # Memory
     "Memory.work": Verb(lambda on: on.memory.work(), in_steps=True, later=True),
@@ -282,8 +300,10 @@ async def set_stage(store: Store) -> dict[str, str]:
         await ann.update_preference("theme", "dark")
         ids["learning"] = (await ann.add_learning("Prefers short answers.")).id
         ids["doubtful"] = (await ann.add_learning("Likes long answers.", confidence=0.3)).id
+        ids["ended"] = (await org.learnings.add("Nobody reads footnotes.", confidence=0.3)).id
         for _ in range(3):
             await ann.learnings.contradict(ids["doubtful"])
+            await org.learnings.contradict(ids["ended"])
         await ann.customizations.add("Be brief.", id="brief")
         await ann.customizations.add("Rhyme.", id="off", on=False)
         for name in ("Max", "Maximilian", "Rome", "Liz", "Lizzy"):

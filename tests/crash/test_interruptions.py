@@ -37,8 +37,8 @@ def test_every_verb_that_waits_is_in_the_table():
     verbs = {
         f"{handle.__name__}.{name}"
         for handle in HANDLES
-        for name, verb in vars(handle).items()
-        if inspect.iscoroutinefunction(verb) and not name.startswith("_") and name not in WITHIN
+        for name, verb in inspect.getmembers(handle, inspect.iscoroutinefunction)
+        if not name.startswith("_") and name not in WITHIN
     }
     assert verbs - ELSEWHERE == {name.partition(" ")[0] for name in VERBS}
 

@@ -876,6 +876,20 @@ async def test_with_keys_the_commands_take_one_from_the_environment_and_say_what
         assert sent_by(health)["headers"] == {}
 
 
+async def test_the_page_of_the_api_says_what_a_key_for_one_user_may_not_do_for_the_org(clock):
+    async with opened(clock=clock) as service, client_of(service) as client:
+        for user in (None, "ann"):
+            _, token = await service.keys.create(org="acme", user=user, scope="admin")
+            await signed_in(client, token)
+            refused = (await shown(client, "/docs")).count("The key you signed in with may not do this.")
+            described = (await client.get("/openapi.json")).json()["paths"]
+            for_orgs = [
+                path for path, methods in described.items() for told in methods.values() if told.get("x-org-key")
+            ]
+            assert len(for_orgs) > 30 and refused == (0 if user is None else len(for_orgs))
+            client.cookies.clear()
+
+
 async def test_a_user_with_a_hostile_name_breaks_no_command(client):
     name = "a'$(id)`b`;<b>"
     client.cookies.set("recollect_user", quote(name, safe=""))

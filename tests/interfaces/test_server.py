@@ -300,21 +300,22 @@ async def test_work_that_was_given_up_is_shown_and_tried_again(clock):
 
 async def seed(service) -> dict[str, str]:
     """Store everything the description's examples refer to. Returns the ids that only the store knows."""
-    ann = service.memory.user("ann")
+    ann, org = service.memory.user("ann"), service.memory.org()
     chat = ann.session("monday", agent="support")
     await chat.add_message("user", "My cat is called Admiral.", id="m1")
-    await ann.add_memory("Prefers window seats.", id="seat", metadata={"topic": "travel"})
     await ann.add_fact("city", "Oslo")
     await ann.update_preference("city", "big ones")
-    for held in (ann.customizations, ann.customizations.of_agent("support")):
-        await held.add("Be brief.", id="tone")
-        await held.add("Answer in English.", id="language")
-    for name in ("Ana", "Anna", "Anne", "Annie"):
-        await ann.graph.add_entity(name, type="person")
-    await ann.graph.merge("Anne", "Annie")
+    for owner in (ann, org):
+        await owner.add_memory("Prefers window seats.", id="seat", metadata={"topic": "travel"})
+        for held in (owner.customizations, owner.customizations.of_agent("support")):
+            await held.add("Be brief.", id="tone")
+            await held.add("Answer in English.", id="language")
+        for name in ("Ana", "Anna", "Anne", "Annie"):
+            await owner.graph.add_entity(name, type="person")
+        await owner.graph.merge("Anne", "Annie")
+        learning = await owner.learnings.add("Likes tables.")
+        relation = await owner.graph.relate("Ana", "lives_in", "Oslo")
     await service.memory.entities("default").put("customer", "42", {"plan": "gold"})
-    learning = await ann.add_learning("Likes tables.")
-    relation = await ann.graph.relate("Ana", "lives_in", "Oslo")
     episode = await ann.add_memory("They talked about cats.", layer="episodic")
     return {"learnings": learning.id, "relations": relation.id, "episodes": episode.id}
 
@@ -358,7 +359,7 @@ def test_every_call_has_a_short_name_of_its_own():
     ("method", "path", "takes"),
     [
         ("PUT", "/health", "GET, HEAD"),
-        ("PUT", "/api/users/ann/memories", "GET, POST"),
+        ("PUT", "/api/users/ann/memories", "GET, PATCH, POST"),
         ("POST", "/api/users/ann/sessions/s/working", "DELETE, GET, PATCH, PUT"),
     ],
 )
@@ -368,8 +369,13 @@ async def test_an_unsupported_method_is_answered_with_the_supported_ones(client,
     assert answer.json()["detail"] == f"this path allows only {takes}"
 
 
-NOTHING_THERE = ("/api/failures/{id}/retry", "/api/users/{user}/memories/{id}/restore")
-"""No failure exists to be retried, and nothing was retired."""
+NOTHING_THERE = (
+    "/api/failures/{id}/retry",
+    "/api/users/{user}/memories/{id}/restore",
+    "/api/org/memories/{id}/restore",
+    "/api/users/{user}/redo",
+)
+"""No failure exists to be retried, nothing was retired, and nothing undone."""
 
 
 @pytest.mark.parametrize(("method", "path"), [(method, path) for method, path, _ in operations(DOCUMENT)])
@@ -377,13 +383,15 @@ async def test_every_example_of_the_description_runs(method, path, clock):
     operation = DOCUMENT["paths"][path][method.lower()]
     async with opened(clock=clock) as service, client_of(service) as client:
         ids = await seed(service)
-        url = path
+        url, query = path, {}
         for parameter in operation.get("parameters", []):
+            if parameter["in"] == "query" and parameter["required"]:
+                query[parameter["name"]] = parameter["schema"]["examples"][0]
             if parameter["in"] == "path":
                 own = next((id for part, id in ids.items() if f"/{part}/{{id}}" in path), "unknown")
                 example = parameter["schema"].get("examples", [own])[0]
                 url = url.replace(f"{{{parameter['name']}}}", example)
-        answer = await client.request(method, url, **example_body(operation, DOCUMENT))
+        answer = await client.request(method, url, params=query, **example_body(operation, DOCUMENT))
     assert answer.status_code == 404 if path in NOTHING_THERE else answer.status_code < 300, answer.text
     if answer.status_code != 204:
         assert mistakes(operation, answer) == []

@@ -160,6 +160,23 @@ DAY: tuple[tuple[str, str, Any, int], ...] = (
     ("GET", f"{ANN}/episodes", None, 200),
     ("PUT", "/api/entities/customer/42", {"data": {"plan": "gold"}}, 200),
     ("GET", "/api/entities/customer", None, 200),
+    ("GET", f"{ANN}/learnings?limit=1", None, 200),
+    ("GET", f"{ANN}/graph/relations?ended=true", None, 200),
+    ("POST", f"{ANN}/memories", {"content": "Prefers window seats.", "id": "seat"}, 201),
+    ("PATCH", f"{ANN}/memories", {"memories": [{"id": "seat", "importance": 0.9, "version": 0}]}, 409),
+    ("PATCH", f"{ANN}/memories", {"memories": [{"id": "seat", "importance": 0.9}]}, 200),
+    ("POST", f"{ANN}/memories/get", {"ids": ["seat", "gone"]}, 200),
+    ("POST", f"{ANN}/quarantine", {"session": "monday", "reason": "a stranger spoke"}, 200),
+    ("POST", f"{ANN}/release", {"session": "monday"}, 200),
+    ("POST", f"{ANN}/undo", {"session": "monday"}, 200),
+    ("POST", f"{ANN}/maintain", None, 200),
+    ("POST", f"{ANN}/reprocess", {"again": True}, 200),
+    ("POST", "/api/org/memories", {"content": "The office opens at nine.", "id": "hours"}, 201),
+    ("POST", "/api/org/memories/search", {"query": "When does the office open?"}, 200),
+    ("POST", "/api/org/customizations", {"text": "Be polite.", "id": "manners"}, 201),
+    ("PUT", "/api/org/customizations/order", {"ids": ["manners"]}, 200),
+    ("POST", "/api/org/maintain", {"dry_run": True}, 200),
+    ("DELETE", "/api/org", None, 422),
     ("GET", f"{ANN}/memories/unknown", None, 404),
     ("POST", f"{ANN}/memories", {"content": "x" * 70_000}, 413),
     ("POST", f"{ANN}/memories", {"text": "a name that is not known"}, 422),
@@ -211,7 +228,7 @@ async def test_a_session_that_goes_on_meanwhile_hides_no_other_from_the_pages(cl
 
 
 @pytest.mark.parametrize("after", ["nonsense", "", "[1]", "[1, 2]", '["x", "y"]', "[1, 2, 3]", "{}", "[" * 5_000])
-@pytest.mark.parametrize("path", [f"{ANN}/sessions", "/api/failures"])
+@pytest.mark.parametrize("path", [f"{ANN}/sessions", "/api/failures", f"{ANN}/facts", "/api/org/learnings"])
 async def test_a_cursor_of_another_list_is_refused(client, path, after):
     answer = await client.get(path, params={"after": after})
     assert (answer.status_code, answer.json()["field"]) == (422, "after")
@@ -223,6 +240,63 @@ async def test_episodes_come_in_pages(client):
             f"{ANN}/memories", json={"content": f"They met {number} times.", "layer": "episodic", "id": str(number)}
         )
     assert await paged(client, f"{ANN}/episodes", "episodes", limit=2) == [["2", "1"], ["0"]]
+
+
+async def full(service: Service) -> None:
+    """A few of everything that is listed in pages."""
+    ann, org = service.memory.user("ann"), service.memory.org()
+    for number in range(5):
+        await ann.add_fact(f"key{number}", str(number))
+        await ann.update_preference(f"setting{number}", str(number))
+        await org.entities.put("order", str(number), {"n": number})
+        for owner in (ann, org):
+            await owner.learnings.add(f"Lesson {number} of {owner.id}.")
+            await owner.graph.relate(f"Friend {number}", "lives_in", f"Town {number}")
+
+
+PAGED = {
+    f"{ANN}/learnings": ("learnings", 10),
+    "/api/org/learnings": ("learnings", 5),
+    f"{ANN}/facts": ("facts", 5),
+    f"{ANN}/preferences": ("facts", 5),
+    f"{ANN}/graph/entities": ("entities", 10),
+    f"{ANN}/graph/relations": ("relations", 5),
+    "/api/org/graph/entities": ("entities", 10),
+    "/api/org/graph/relations": ("relations", 5),
+    "/api/entities/order": ("entities", 5),
+}
+"""Lists that are read whole in Python, the name of their items, and how many there are on the stage."""
+
+
+@pytest.mark.parametrize("path", PAGED)
+async def test_a_list_that_may_be_long_comes_in_pages_and_whole_where_it_fits(clock, path):
+    name, count = PAGED[path]
+    async with opened(clock=clock) as service, client_of(service) as client:
+        await full(service)
+        found = await paged(client, path, name, limit=3)
+        (whole,) = await paged(client, path, name)
+    assert [each for page in found for each in page] == whole
+    assert (len(whole), len(set(whole)), max(map(len, found))) == (count, count, 3)
+
+
+async def test_no_list_takes_the_cursor_of_another(clock):
+    async with opened(clock=clock) as service, client_of(service) as client:
+        await full(service)
+        cursors = {path: (await client.get(path, params={"limit": 1})).json()["after"] for path in PAGED}
+        assert all(cursors.values())
+        for path in PAGED:
+            for other, after in cursors.items():
+                if path.removeprefix("/api/org").removeprefix(ANN) != other.removeprefix("/api/org").removeprefix(ANN):
+                    refused = await client.get(path, params={"after": after})
+                    assert (refused.status_code, refused.json()["field"]) == (422, "after"), (path, other)
+
+
+async def test_a_page_of_large_entities_ends_early_and_goes_on(clock):
+    async with opened(clock=clock) as service, client_of(service) as client:
+        for number in range(150):
+            await service.memory.entities().put("order", str(number), {"text": "x" * 12_000})
+        found = await paged(client, "/api/entities/order", "entities")
+    assert len(found) > 1 and sum(map(len, found)) == 150
 
 
 # ── What is left out ─────────────────────────────────────────────────────────────────────────────

@@ -21,6 +21,7 @@ FLOW = {
     "reading",
     "conversation",
     "copying",
+    "cursors",
     "working",
     "handles",
     "home",
@@ -61,7 +62,7 @@ FLOW = {
     "unfolding",
     "unlearning",
 }
-FRONT = {"memory", "org", "session", "user"}
+FRONT = {"memory", "org", "owner", "session", "user"}
 BELOW_FLOW = NOUNS | {
     "layers", "pace", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract",
 }  # fmt: skip
@@ -93,7 +94,8 @@ SEES: dict[str, set[str]] = {
     **dict.fromkeys(FLOW, BELOW_FLOW | FLOW),
     "flow": BELOW_FLOW | FLOW,
     **dict.fromkeys(
-        ("arguments", "org", "session", "user"), BELOW_FLOW | FLOW | {"arguments", "flow", "session", "user"}
+        ("arguments", "org", "owner", "session", "user"),
+        BELOW_FLOW | FLOW | {"arguments", "flow", "owner", "session", "user"},
     ),
     "memory": BELOW_FLOW | FLOW | FRONT | {"arguments", "flow", "stores", "embedders", "setting_changes"},
     "sync": BELOW_FLOW | FLOW | FRONT | {"setting_changes"},

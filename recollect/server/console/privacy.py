@@ -13,8 +13,8 @@ from recollect.layers import PUBLIC_LAYERS
 from recollect.privacy import Receipt
 from recollect.server.console.door import Filled, router
 from recollect.server.console.pages import attached, page
-from recollect.server.operations import export_lines
 from recollect.server.routing import ADMIN, LINES_TYPES, Owner
+from recollect.server.wholes import export_lines
 
 routes = router()
 

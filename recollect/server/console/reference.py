@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,7 +18,7 @@ from starlette.responses import Response
 from recollect.server.console.door import ANY_USER, router
 from recollect.server.console.pages import Chosen, Frame, frame_of, page
 from recollect.server.description import GROUPS
-from recollect.server.routing import NEEDS, PUBLIC
+from recollect.server.routing import NEEDS, PUBLIC, WHOLE_ORG
 from recollect.server.service import Service
 
 routes = router()
@@ -101,17 +101,21 @@ class _Described:
 
     def _call(self, method: str, path: str, told: Table) -> Call:
         needs = "" if told.get(PUBLIC) else told.get(NEEDS) or ("read" if method in READING else "write")
-        principal = self._frame.principal
         return Call(
             method.upper(),
             path,
             told.get("description", ""),
             needs,
-            not needs or (principal is not None and principal.may(needs)),
+            not needs or self._may(needs, whole_org=bool(told.get(WHOLE_ORG))),
             (*(_parameter(each) for each in told.get("parameters", ())), *self._fields(told)),
             tuple(self._gives(told)),
             self._line(method, path, told, bool(needs)),
         )
+
+    def _may(self, needs: str, *, whole_org: bool) -> bool:
+        """Whether the key that the reader signed in with may do it."""
+        principal = self._frame.principal
+        return principal is not None and principal.may(needs) and not (whole_org and principal.user is not None)
 
     def _fields(self, told: Table) -> Iterator[Taken]:
         shapes = self._bodies(told)
@@ -166,7 +170,8 @@ class _Described:
         for each in told.get("parameters", ()):
             if each["in"] == "path":
                 path = path.replace(f"{{{each['name']}}}", quote(examples[each["name"]], safe=""))
-        return path
+        needed = {each["name"]: examples[each["name"]] for each in _needed(told)}
+        return f"{path}?{urlencode(needed)}" if needed else path
 
     def _body(self, told: Table) -> str:
         content = told.get("requestBody", {}).get("content", {})
@@ -178,6 +183,11 @@ class _Described:
         if isinstance(example, dict) and "user_id" in example and self._frame.user:
             example = example | {"user_id": self._frame.user}
         return example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)
+
+
+def _needed(told: Table) -> list[Table]:
+    """The parameters without which a call is refused."""
+    return [each for each in told.get("parameters", ()) if each["in"] == "query" and each.get("required")]
 
 
 def _parameter(told: Table) -> Taken:

@@ -1,0 +1,113 @@
+"""Routes for all that a user has, or an org shares, at once: export, import, erasure, upkeep, reading it again."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import Query
+from pydantic_core import to_json
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from recollect.importers.jsonl import DEFAULT_SESSION, import_jsonl
+from recollect.owner import Owner as Handle
+from recollect.server import schemas
+from recollect.server.answers import Json
+from recollect.server.errors import Refused
+from recollect.server.org import alike
+from recollect.server.routing import ADMIN, LINES_TYPES, WHOLE_ORG, Holder, Owner, given, router, shapes
+
+routes = router("/api/users/{user}", "operations")
+
+ForMessages = Annotated[str, Query(description="The session for messages that name none.")]
+FOR_OPERATORS = {**ADMIN, WHOLE_ORG: True}
+EXPORT_RECORDS = 50
+"""How many records of an export are in memory at a time."""
+BYTES_TYPE = "application/octet-stream"
+"""For clients that know no lines of JSON: they send and get the same as bytes."""
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_LINES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The lines; as bytes, if `Accept` names only these.",
+        "content": {LINES_TYPES[0]: {"schema": {"type": "string"}}, BYTES_TYPE: _BYTES},
+    }
+}
+_LINES_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            LINES_TYPES[0]: {
+                "schema": {"type": "string"},
+                "example": '{"role": "user", "content": "My cat is called Admiral.", "session": "monday"}\n',
+            },
+            BYTES_TYPE: _BYTES,
+        },
+    }
+}
+
+
+@routes.delete("", responses=shapes(schemas.Receipt), openapi_extra=ADMIN)
+async def erase_user(owner: Owner) -> Response:
+    """Forget everything about a user, in every layer and file. Returns a receipt."""
+    return Json((await owner.erase()).to_dict())
+
+
+@alike(
+    routes, "GET", "/export", org="export_org", name="export_user", response_class=StreamingResponse, responses=_LINES
+)
+async def export_all(request: Request, held: Holder) -> Response:
+    """Everything about a user, or all that the org shares, one JSON object per line; the first describes the export.
+
+    Records are read while they are sent. If something goes wrong midway, the response is cut off.
+    """
+    await held.export_page(limit=1)  # an error at the start is reported before the response begins
+    is_for_bytes = request.headers.get("accept", "").strip().lower() == BYTES_TYPE
+    return StreamingResponse(export_lines(held), media_type=BYTES_TYPE if is_for_bytes else LINES_TYPES[0])
+
+
+@routes.post("/import", responses=shapes(schemas.Imported), openapi_extra=_LINES_BODY)
+async def import_lines(request: Request, owner: Owner, session: ForMessages = DEFAULT_SESSION) -> Response:
+    """Store lines of an export, messages or memories under this user, up to 1 MiB at a time. A repeat adds nothing."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in (*LINES_TYPES, BYTES_TYPE):
+        raise Refused(415, f"must be {LINES_TYPES[0]}", field="content-type")
+    source = io.BytesIO(await request.body())
+    return Json((await import_jsonl(owner, source, session=session)).to_dict())
+
+
+async def export_lines(owner: Handle) -> AsyncIterator[bytes]:
+    """Everything about a user or of an org as lines of JSON, read as they are consumed."""
+    after: str | None = None
+    while True:
+        objects, after = await owner.export_page(limit=EXPORT_RECORDS, after=after)
+        yield b"".join(to_json(each) + b"\n" for each in objects)
+        if after is None:
+            return
+
+
+@alike(
+    routes,
+    "POST",
+    "/maintain",
+    org="maintain_org",
+    name="maintain_user",
+    responses=shapes(schemas.Maintained),
+    openapi_extra=FOR_OPERATORS,
+)
+async def maintain(held: Holder, body: schemas.MaintainRequest | None = None) -> Response:
+    """Consolidate, prune and purge now what upkeep would within a day; with `dry_run`, only report it.
+
+    For an org this is about what it shares; its users are maintained one by one.
+    """
+    return Json((await held.maintain(**given(body or schemas.MaintainRequest()))).to_dict())
+
+
+@routes.post("/reprocess", responses=shapes(schemas.Reprocessed), openapi_extra=FOR_OPERATORS)
+async def reprocess_user(owner: Owner, body: schemas.ReprocessRequest | None = None) -> Response:
+    """Read a user's conversations, or one of them, again; report what would change, and change it with `apply`.
+
+    The answer comes when all is read, and a model takes its time: name a session to do it piece by piece.
+    """
+    return Json((await owner.reprocess(**given(body or schemas.ReprocessRequest()))).to_dict())
