@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SIDE_BY_SIDE = 16
 """Users queried concurrently: a server answers for all of them in the time of one, without being flooded."""
+SHARED = ""
+"""The user of the partition that holds what all users share."""
 
 
 class Org(Owner):
@@ -54,9 +56,14 @@ class Org(Owner):
         return [each.user for each in found], own[-1].user if len(own) == limit else None
 
     async def failures(self, *, limit: int = 100, after: str | None = None) -> tuple[list[Record], str | None]:
-        """A page of the work that was given up for the org's users, and the cursor of the next (None at the end)."""
+        """A page of the work that was given up, and the cursor of the next (None at the end).
+
+        First comes what concerns the memories that the org shares, then what concerns each of its users.
+        """
         user, inner = _place_of(after)
-        users, last = ([user], user) if inner else await self.users(limit=limit, after=user)
+        users, last = ([user], user) if inner else await self.users(limit=limit, after=user or None)
+        if after is None:
+            users = [SHARED, *users]
         found: list[Record] = []
         for each in users:
             where = Filter(Partition(self.id, each), layers=("failure",))
@@ -94,6 +101,6 @@ def _place_of(after: str | None) -> tuple[Any, Any]:
         return None, None
     user, inner = place_of(after)
     try:
-        return validate.identifier(user, "after"), validate.cursor(inner)
+        return user if user == SHARED else validate.identifier(user, "after"), validate.cursor(inner)
     except ValidationError:
         raise ValidationError(validate.NO_CURSOR, field="after") from None

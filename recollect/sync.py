@@ -683,7 +683,10 @@ class Org(Opened):
         return self._running.run("Org.users", self._inner.users(limit=limit, after=after))
 
     def failures(self, *, limit: int = 100, after: str | None = None) -> tuple[list[Record], str | None]:
-        """A page of the work that was given up for the org's users, and the cursor of the next (None at the end)."""
+        """A page of the work that was given up, and the cursor of the next (None at the end).
+
+        First comes what concerns the memories that the org shares, then what concerns each of its users.
+        """
         return self._running.run("Org.failures", self._inner.failures(limit=limit, after=after))
 
     def erase(self) -> Receipt:

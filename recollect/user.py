@@ -144,7 +144,7 @@ class User(Owner):
         """Add a standing instruction, for all agents or for one."""
         return await self.customizations.of_agent(agent).add(text, id=id)
 
-    # ── long-term memories ───────────────────────────────────────────────────────────────────────
+    # ── contexts ─────────────────────────────────────────────────────────────────────────────────
 
     async def get_context(
         self,

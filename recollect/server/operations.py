@@ -47,7 +47,7 @@ async def get_stats(service: Here) -> Response:
 
 @routes.get("/api/failures", responses=shapes(schemas.FailurePage), openapi_extra=ADMIN)
 async def list_failures(service: Here, caller: Caller, limit: Limit = 100, after: After = None) -> Response:
-    """A page of the work for the org's users that was given up, each with its reason."""
+    """A page of the work for the org and its users that was given up, each with its reason."""
     found, next_page = await service.memory.org(caller.org).failures(limit=limit, after=after)
     return Json({"failures": [_failure(record) for record in found], "after": next_page})
 
@@ -69,7 +69,7 @@ async def give_another_try(service: Service, org: str, id: str) -> None:
 
 
 async def failures_of(service: Service, org: str) -> AsyncIterator[Record]:
-    """The work for an org's users that was given up, read page by page."""
+    """The work for an org and its users that was given up, read page by page."""
     after: str | None = None
     while True:
         found, after = await service.memory.org(org).failures(after=after)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recollect.errors import NotFound, ValidationError
+from recollect.testing.fakes import WrongEmbedder
 
 
 async def test_what_an_org_shares_is_added_changed_found_and_forgotten_like_a_users_memories(memory):
@@ -51,3 +52,24 @@ async def test_an_org_has_no_episodes(memory):
             await call
         assert caught.value.field in ("layer", "items.1.layer")
     assert (await memory.org().list_memories())[0] == []
+
+
+async def test_work_that_was_given_up_for_what_an_org_shares_is_listed_before_that_of_its_users(open_memory, clock):
+    memory = await open_memory(embedder=WrongEmbedder(lambda rows: rows * float("nan")))
+    acme = memory.org("acme")
+    await acme.add_memory("The office opens at nine.")
+    await acme.add_memory("Shorts are fine.")
+    for name in ("ann", "bob"):
+        await memory.user(name, org="acme").add_memory(f"{name} has a plant.")
+    for _ in range(6):
+        await memory.work()
+        clock.advance(minutes=10)
+    found, after = await acme.failures()
+    assert ([each.scope.user for each in found], after) == (["", "", "ann", "bob"], None)
+    paged, after = await acme.failures(limit=1)
+    while after is not None:
+        more, after = await acme.failures(limit=1, after=after)
+        paged += more
+    assert paged == found
+    await memory.retry(found[0])
+    assert (await acme.failures())[0] == found[1:]
