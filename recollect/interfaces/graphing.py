@@ -16,7 +16,7 @@ from recollect.graph import Graph
 from recollect.interfaces.drawing import to_dot, to_svg
 from recollect.interfaces.files import check_target, write_lines
 from recollect.interfaces.knowing import percent, show_found
-from recollect.interfaces.options import Json, Org, Url, Who, for_user, look, place, run
+from recollect.interfaces.options import Json, Org, OrgWide, Url, Who, for_user, look, owner_of, place, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, plural, say, table, visible
 from recollect.memory import Memory
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
@@ -28,7 +28,6 @@ Time = Annotated[str | None, typer.Option(metavar="TIME", help="As of a date or 
 NO_ENTITIES = (
     "No entities are kept here. Applications add them, or `recollect entities put` does, for an hour by default."
 )
-OrgWide = Annotated[bool, typer.Option("--org-wide", help="The graph that all users of the organisation share.")]
 DEPTH = 1
 """Steps from an entity by default: only what is directly related to it."""
 
@@ -278,7 +277,7 @@ def graph_undo_merge(
 
 
 def _graph(memory: Memory, org: str, user: str, org_wide: bool) -> Graph:
-    return memory.org(org).graph if org_wide else memory.user(user, org=org).graph
+    return owner_of(memory, org, user, org_wide).graph
 
 
 def _told(entity: Entity) -> str:

@@ -10,13 +10,26 @@ import typer
 from recollect import validate
 from recollect.errors import ValidationError
 from recollect.interfaces.moving import take_in
-from recollect.interfaces.options import Json, Org, Url, Where, Who, filter_of, for_user, look, of_user, place, run
+from recollect.interfaces.options import (
+    Json,
+    Org,
+    OrgWide,
+    Url,
+    Where,
+    Who,
+    filter_of,
+    look,
+    of_user,
+    owner_of,
+    place,
+    run,
+    whom,
+)
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
 from recollect.memory import Memory
-from recollect.org import Org as OrgHandle
+from recollect.owner import Owner
 from recollect.records import Record, system_clock
 from recollect.settings import Settings
-from recollect.user import User
 
 MemoryId = Annotated[str, typer.Argument(help="Id of a memory; `list` and `search --explain` show it.")]
 
@@ -34,7 +47,7 @@ def add(
     only_new: Annotated[
         bool, typer.Option("--only-new", help="Refuse a text that is already stored, and change nothing.")
     ] = False,
-    org_wide: Annotated[bool, typer.Option("--org-wide", help="Share it with every user of the organisation.")] = False,
+    org_wide: OrgWide = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -45,36 +58,28 @@ def add(
     Example: recollect add "The office is in Porto." --metadata '{"topic": "work"}'
     """
     labels = None if metadata is None else validate.json_text(metadata, "metadata")
-    if org_wide and (only_new or expires_at is not None):
-        raise ValidationError("cannot be combined with --only-new or --expires-at", field="org-wide")
 
     async def keep(memory: Memory) -> Record:
-        owner = memory.user(user, org=org)
-        if org_wide:
-            record = await memory.org(org).add_memory(text, importance=importance, metadata=labels)
-        else:
-            record = await owner.add_memory(
-                text, importance=importance, metadata=labels, expires_at=expires_at, only_new=only_new
-            )
+        owner = owner_of(memory, org, user, org_wide)
+        record = await owner.add_memory(
+            text, importance=importance, metadata=labels, expires_at=expires_at, only_new=only_new
+        )
         if Settings.read(os.environ).worker:
             await take_in(memory)
-        return record if org_wide else await owner.get_memory(record.id)
+        return await owner.get_memory(record.id)
 
     record = run(url, keep)
     if as_json:
         emit(record.to_dict())
     else:
-        whom = f"everybody in {one_line(org, 60)}" if org_wide else one_line(user, 60)
-        say(f"Remembered for {whom} in {place(url)}, as {record.id}.")
+        say(f"Remembered for {whom(org, user, org_wide)} in {place(url)}, as {record.id}.")
 
 
 def list_memories(
     layer: Annotated[str, typer.Option(help="Layer to list; messages are in `conversation`.")] = "long_term",
     where: Where = None,
     limit: Annotated[int, typer.Option(help="How many at most, 1 to 1000.")] = 100,
-    org_wide: Annotated[
-        bool, typer.Option("--org-wide", help="List what every user of the organisation shares.")
-    ] = False,
+    org_wide: OrgWide = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -84,10 +89,7 @@ def list_memories(
 
     Example: recollect list --where '{"metadata.topic": "work"}'
     """
-    if org_wide:
-        found, more = look(url, lambda memory: _page(memory.org(org), layer, filter_of(where), limit))
-    else:
-        found, more = for_user(url, org, user, lambda who: _page(who, layer, filter_of(where), limit))
+    found, more = look(url, lambda memory: _page(owner_of(memory, org, user, org_wide), layer, filter_of(where), limit))
     if as_json:
         emit([record.to_dict() for record in found])
     elif found:
@@ -95,13 +97,13 @@ def list_memories(
         if more:
             say(f"There are more than these {limit}; raise --limit to see them.")
     else:
-        whom = f"everybody in {one_line(org, 60)} in {place(url)}." if org_wide else of_user(user, url)
-        say(f"Nothing in the layer {layer} for {whom}")
+        nobody = f"{whom(org, user, org_wide)} in {place(url)}." if org_wide else of_user(user, url)
+        say(f"Nothing in the layer {layer} for {nobody}")
     if not found:
         raise typer.Exit(NOT_FOUND)
 
 
-async def _page(owner: User | OrgHandle, layer: str, where: Any, limit: int) -> tuple[list[Record], bool]:
+async def _page(owner: Owner, layer: str, where: Any, limit: int) -> tuple[list[Record], bool]:
     """Up to `limit` memories: a page under a filter may come up short, so the next one is read as well."""
     now = system_clock()
     found, after = await owner.list_memories(layer=layer, where=where, limit=limit, at=now)
@@ -134,6 +136,7 @@ def update(
             help="Change it only if it still has this version; else fail with a conflict.", show_default=False
         ),
     ] = None,
+    org_wide: OrgWide = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -150,8 +153,7 @@ def update(
     labels = None if metadata is None else validate.json_text(metadata, "metadata")
 
     async def change(memory: Memory) -> Record:
-        owner = memory.user(user, org=org)
-        record = await owner.update_memory(
+        record = await owner_of(memory, org, user, org_wide).update_memory(
             id, content=text, metadata=labels, importance=importance, expires_at=expires_at, version=version
         )
         if Settings.read(os.environ).worker:
@@ -164,6 +166,7 @@ def update(
 
 def bring_back(
     id: Annotated[str, typer.Argument(help="Id of a memory; `maintain` and `list` show it.")],
+    org_wide: OrgWide = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -173,12 +176,13 @@ def bring_back(
 
     Example: recollect bring-back 019a7c1f5e21a3b1
     """
-    record = for_user(url, org, user, lambda who: who.restore(id))
+    record = look(url, lambda memory: owner_of(memory, org, user, org_wide).restore(id))
     emit(record.to_dict()) if as_json else say(f"Restored: {one_line(record.content, 200)}")
 
 
 def history(
     id: MemoryId,
+    org_wide: OrgWide = False,
     url: Url = None,
     org: Org = "default",
     user: Who = "me",
@@ -188,7 +192,7 @@ def history(
 
     Example: recollect history 019a7c1f5e21a3b1
     """
-    records = for_user(url, org, user, lambda who: who.history(id))
+    records = look(url, lambda memory: owner_of(memory, org, user, org_wide).history(id))
     if as_json:
         emit([record.to_dict() for record in records])
         return

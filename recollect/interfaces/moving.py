@@ -31,6 +31,7 @@ from recollect.interfaces.options import (
     Json,
     Layer,
     Org,
+    OrgWide,
     Url,
     Where,
     Who,
@@ -39,6 +40,7 @@ from recollect.interfaces.options import (
     for_user,
     is_missing,
     look,
+    owner_of,
     place,
     run,
 )
@@ -58,10 +60,10 @@ from recollect.interfaces.output import (
 from recollect.interfaces.salvaging import saved_from
 from recollect.layers import PUBLIC_LAYERS
 from recollect.memory import Memory
+from recollect.owner import Owner
 from recollect.privacy import Receipt
 from recollect.records import system_clock
 from recollect.settings import Settings
-from recollect.user import User
 
 
 def export(
@@ -318,9 +320,7 @@ def forget(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of memories or messages.", show_default=False)] = None,
     where: Where = None,
     layer: Layer = None,
-    org_wide: Annotated[
-        bool, typer.Option("--org-wide", help="Forget what every user of the organisation shares; by id only.")
-    ] = False,
+    org_wide: OrgWide = False,
     dry_run: DryRun = False,
     url: Url = None,
     org: Org = "default",
@@ -332,23 +332,22 @@ def forget(
     Example: recollect forget --where '{"metadata.topic": "work"}'
     """
     test = filter_of(where)
-    if org_wide:
-        if not ids or test is not None or layer or dry_run:
-            raise ValidationError("takes only ids, not --where, --layer or --dry-run", field="org-wide")
-        receipt = look(url, lambda memory: memory.org(org).forget(ids))
-    elif dry_run:
-        receipt = for_user(url, org, user, lambda who: _would_forget(who, ids or [], test, layer or PUBLIC_LAYERS))
-    else:
-        receipt = for_user(url, org, user, lambda who: who.forget(ids or None, where=test, layer=layer or None))
-    show_receipt(receipt, as_json, dry_run=dry_run)
+
+    async def gone(memory: Memory) -> Receipt:
+        owner = owner_of(memory, org, user, org_wide)
+        if dry_run:
+            return await _would_forget(owner, ids or [], test, layer or PUBLIC_LAYERS)
+        return await owner.forget(ids or None, where=test, layer=layer or None)
+
+    show_receipt(look(url, gone), as_json, dry_run=dry_run)
 
 
-async def _would_forget(user: User, ids: Sequence[str], where: Any, layers: Sequence[str]) -> Receipt:
+async def _would_forget(owner: Owner, ids: Sequence[str], where: Any, layers: Sequence[str]) -> Receipt:
     """What `forget` would be given; a receipt does not count what rests on it either."""
     if bool(ids) == (where is not None):
         raise ValidationError("give ids or a filter", field="ids")
     if ids:
-        found = await user.get_memories(ids)
+        found = await owner.get_memories(ids)
         if len(found) < len(set(ids)):
             raise NotFound(field="id")
         return Receipt(Counter(record.layer for record in found))
@@ -357,7 +356,7 @@ async def _would_forget(user: User, ids: Sequence[str], where: Any, layers: Sequ
     for layer in layers:
         after: str | None = None
         while True:
-            page, after = await user.list_memories(layer=layer, where=where, after=after, at=now)
+            page, after = await owner.list_memories(layer=layer, where=where, after=after, at=now)
             counts[layer] += len(page)
             if after is None:
                 break

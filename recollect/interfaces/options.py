@@ -16,6 +16,7 @@ from recollect import validate
 from recollect.errors import NotFound, ValidationError
 from recollect.interfaces.output import one_line
 from recollect.memory import Memory
+from recollect.owner import Owner
 from recollect.settings import Settings
 from recollect.user import User
 
@@ -27,6 +28,9 @@ Url = Annotated[
 ]
 Org = Annotated[str, typer.Option(help="Organisation of the user.")]
 Who = Annotated[str, typer.Option("--user", help="Whose memories.")]
+OrgWide = Annotated[
+    bool, typer.Option("--org-wide", help="What all users of the organisation share, not one user's own.")
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, for programs.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be forgotten.")]
 Layer = Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Only this layer; may be repeated.")]
@@ -61,10 +65,20 @@ def for_user(url: str | None, org: str, user: str, step: Callable[[User], Awaita
     return look(url, lambda memory: step(memory.user(user, org=org)))
 
 
+def owner_of(memory: Memory, org: str, user: str, org_wide: bool) -> Owner:
+    """Whose memories a command is about: a user's own, or those that all users of the organisation share."""
+    return memory.org(org) if org_wide else memory.user(user, org=org)
+
+
 def place(url: str | None) -> str:
     """Where memories are looked for, as people say it; of a URL that may contain a secret, only its kind."""
     path = file_of(url)
     return str(path) if path else f"{chosen(url).partition('://')[0]}://"
+
+
+def whom(org: str, user: str, org_wide: bool) -> str:
+    """Whose memories they are, as people say it."""
+    return f"everybody in {one_line(org, 60)}" if org_wide else one_line(user, 60)
 
 
 def of_user(user: str, url: str | None) -> str:

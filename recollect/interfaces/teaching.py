@@ -11,7 +11,7 @@ import typer
 from recollect.customizations import Customization, Customizations
 from recollect.interfaces.knowing import percent, show_found
 from recollect.interfaces.moving import take_in
-from recollect.interfaces.options import Json, Org, Url, Who, for_user, look, of_user, run
+from recollect.interfaces.options import Json, Org, OrgWide, Url, Who, for_user, look, of_user, owner_of, run
 from recollect.interfaces.output import emit, one_line, say
 from recollect.learnings import Learning, Learnings
 from recollect.memory import Memory
@@ -21,7 +21,6 @@ LearningId = Annotated[str, typer.Argument(help="Id of a learning; `learnings` s
 InstructionId = Annotated[str, typer.Argument(help="Id of an instruction; `customize` shows it.")]
 Agent = Annotated[str, typer.Option(help="Only for this assistant; else for all.")]
 NO_INSTRUCTIONS = 'There are no standing instructions. `recollect customize add "Be brief."` adds one.'
-OrgWide = Annotated[bool, typer.Option("--org-wide", help="For every user of the organisation.")]
 
 
 # ── Learnings ────────────────────────────────────────────────────────────────────────────────────
@@ -123,7 +122,7 @@ def learnings_restore(
 
 
 def _learnings(memory: Memory, org: str, user: str, org_wide: bool) -> Learnings:
-    return memory.org(org).learnings if org_wide else memory.user(user, org=org).learnings
+    return owner_of(memory, org, user, org_wide).learnings
 
 
 def _show_learning(done: str, learning: Learning, as_json: bool) -> None:
@@ -273,7 +272,7 @@ def customize_delete(
 
 
 def _customizations(memory: Memory, org: str, user: str, agent: str, org_wide: bool) -> Customizations:
-    owner = memory.org(org) if org_wide else memory.user(user, org=org)
+    owner = owner_of(memory, org, user, org_wide)
     return owner.customizations.of_agent(agent)
 
 

@@ -670,17 +670,22 @@ def test_erasing_asks_first_and_leaves_no_trace_in_the_file(recollect, lines, tm
     assert recollect("erase", "--yes").code == 1
 
 
-def test_what_is_stored_for_the_whole_org_is_found_by_everybody_and_forgotten_by_its_id(recollect):
+def test_what_is_stored_for_the_whole_org_is_found_by_everybody_and_changed_and_forgotten_alike(recollect):
     kept = recollect("add", "The office closes at six.", "--org-wide", "--metadata", '{"topic": "work"}', "--json")
     assert kept.json["scope"]["user"] == "" and kept.json["metadata"] == {"topic": "work"}
     for user in ("ann", "bob"):
         assert "closes at six" in recollect("search", "when does the office close", "--user", user).out
     assert recollect("search", "when does the office close", "--org", "other").code == 1
-    assert recollect("add", "Closed.", "--org-wide", "--only-new").code == 2
+    assert recollect("add", "The office closes at six.", "--org-wide", "--only-new").code == 3
+    assert recollect("update", kept.json["id"], "The office closes at seven.", "--org-wide").code == 0
+    assert "closes at six" in recollect("history", kept.json["id"], "--org-wide").out
+    assert recollect("history", kept.json["id"]).code == 1, "it is nobody's own"
     assert recollect("forget", kept.json["id"]).code == 1, "it is nobody's own"
     assert [each["id"] for each in recollect("list", "--org-wide", "--json").json] == [kept.json["id"]]
     assert recollect("forget", "--org-wide").code == 2
-    assert recollect("forget", kept.json["id"], "--org-wide", "--json").json["count"] == 1
+    topic = ("--where", '{"metadata.topic": "work"}')
+    assert recollect("forget", *topic, "--org-wide", "--dry-run", "--json").json["forgotten"] == {"long_term": 1}
+    assert recollect("forget", *topic, "--org-wide", "--json").json["count"] == 1
     assert "everybody in default" in recollect("list", "--org-wide").out
     assert recollect("search", "when does the office close", "--user", "ann").code == 1
 
