@@ -3,8 +3,9 @@
     chroma:///vectors                a folder that one process uses
     chroma+http://localhost:8000     a server, for any number of processes
 
-It receives ids, vectors and versions: no text, no user's metadata, and owners only under their veil, so that no file of
-Chroma's names an erased user, however late it purges deleted entries. `?collection=name` sets what its collections are
+It receives ids, vectors and versions: no text, no user's metadata, and owners only under their veil, so that no entry
+of Chroma's names an erased user, however late it purges deleted ones. What it writes of the memory of its process is
+not in our hands: a server has none of ours (docs/how-to/chroma.md). `?collection=name` sets what its collections are
 called, `chroma+http://:TOKEN@host` a bearer token.
 """
 

@@ -658,8 +658,8 @@ def _purge_garbage(db: Connection, partition: Partition, part: int, limit: int) 
     """Remove rows of older epochs: they are all older than the last whole forget, and no others are."""
     rows = db.execute(
         """select row, model, slot from records
-           where part = ?1 and revision < (select forgot from partitions where part = ?1) limit ?2""",
-        (part, limit),
+           where part = ? and revision < (select forgot from partitions where part = ?) limit ?""",
+        (part, part, limit),
     ).fetchall()
     return _delete(db, partition, rows)
 
@@ -686,9 +686,9 @@ def _purge_dead(db: Connection, partition: Partition, before: int, limit: int) -
     _veil_erased(db, partition, part)
     next_at = db.execute(
         """select min(at) from (select min(dead_at) as at from records
-             where part = ?1 and epoch = ?2 and dead_at is not null
-           union all select min(at) from once where part = ?1)""",
-        (part, head.epoch),
+             where part = ? and epoch = ? and dead_at is not null
+           union all select min(at) from once where part = ?)""",
+        (part, head.epoch, part),
     ).fetchone()[0]
     done = removed < limit and len(rows) < room
     return Forgotten(removed + len(rows), done, next_at)

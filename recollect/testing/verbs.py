@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import json
 import re
 import shutil
@@ -345,7 +346,7 @@ class Kept(SteppedStore):
 
     def __getattr__(self, name: str) -> Any:
         verb = super().__getattr__(name)
-        if not asyncio.iscoroutinefunction(verb) or name == "wait_for_work":
+        if not inspect.iscoroutinefunction(verb) or name == "wait_for_work":
             return verb
 
         async def called(*arguments: Any, **named: Any) -> Any:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from recollect.testing.masses import masses
-from recollect.testing.soak import Look, Soaked
+from recollect.testing.soak import Look, Soaked, counted
 
 
 @pytest.mark.timeout(600)
@@ -25,6 +25,12 @@ def test_anything_that_grows_is_reported(grown):
     assert Soaked(looks).wrong(is_long=True) == []
     worse = Look(calls=10, **calm | {grown: calm[grown] * 10})
     assert len(Soaked([*looks, worse]).wrong(is_long=True)) == 1
+
+
+def test_the_file_of_spilled_indexes_is_no_growth_but_a_second_one_is():
+    files, spilled = ["/data/soak.db", "/data/soak.db-wal"], "/data/#17 (deleted)"
+    assert counted([*files, spilled]) == counted(files)
+    assert counted([*files, spilled, spilled]) == counted(files) + 1
 
 
 @pytest.mark.timeout(600)

@@ -240,6 +240,14 @@ class Endless:
             self.left.set()
 
 
+@pytest.fixture
+def interruptible():
+    """A process that Ctrl-C interrupts, also if a shell started the tests in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt_when(event: threading.Event) -> None:
     """Interrupt the main thread, as Ctrl-C does, once this has happened."""
 
@@ -250,6 +258,7 @@ def interrupt_when(event: threading.Event) -> None:
     threading.Thread(target=interrupt, daemon=True).start()
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_call_ends_and_the_memory_can_be_used_on():
     embedder = Endless()
     with Memory.open("memory://", embedder=embedder, worker=False) as memory:
@@ -261,6 +270,7 @@ def test_an_interrupted_call_ends_and_the_memory_can_be_used_on():
         assert len(memory.user("ann").session("s").window()) == 1
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_start_leaves_nothing_open(tmp_path):
     started = threading.Event()
 
