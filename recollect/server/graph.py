@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS
+from recollect.policies.graph_views import Neighbourhood
 from recollect.server import schemas
-from recollect.server.answers import Json, made
+from recollect.server.answers import Json, large, made
 from recollect.server.routing import PLACED, At, Owner, found_at, given, router, shapes
 
 routes = router("/api/users/{user}/graph", "graph")
@@ -30,10 +31,14 @@ async def get_graph(
     """The whole graph, or what can be reached from an entity (its id, a name, or "user"), now or at a given time."""
     steps = {name: value for name, value in (("depth", depth), ("limit", limit)) if value is not None}
     if entity is not None:
-        return Json((await owner.graph.neighbours(entity, at=at, **steps)).to_dict())
+        return await _written(await owner.graph.neighbours(entity, at=at, **steps))
     for name in steps:
         raise ValidationError("applies only to the neighbours of an entity; name one, or leave this out", field=name)
-    return Json((await owner.graph.whole(at=at)).to_dict())
+    return await _written(await owner.graph.whole(at=at))
+
+
+async def _written(found: Neighbourhood) -> Response:
+    return await large(found.to_dict, len(found.entities) + len(found.relations))
 
 
 @routes.post("/entities", status_code=201, responses=shapes(schemas.Entity, 201, headers=PLACED))

@@ -13,7 +13,7 @@ from recollect.errors import ValidationError
 from recollect.layers import PUBLIC_LAYERS
 from recollect.records import Hit, Record
 from recollect.server import schemas
-from recollect.server.answers import Json, bounded, made, paged, tagged
+from recollect.server.answers import Json, bounded, large, made, paged, tagged
 from recollect.server.routing import (
     HEADER_NAMES,
     PLACED,
@@ -55,7 +55,7 @@ async def get_context(request: Request, user: UserId, body: schemas.ContextReque
             raise ValidationError("applies only to a session; name one, or leave this out", field=name)
     context = await handle.get_context(**asked)
     service_of(request).metrics.count_context(context.tokens, context.answerable)
-    return Json(context.to_dict())
+    return await large(context.to_dict, len(context.sources))
 
 
 @routes.get("/memories", responses=shapes(schemas.MemoryPage))
@@ -97,7 +97,7 @@ async def search_memory(request: Request, user: UserId, body: schemas.SearchRequ
     """The hits that best answer a question, each with its reasons; if there are too many, the last are only counted."""
     hits = await owner_of(request, user).search_memory(**given(body))
     service_of(request).metrics.count("searches")
-    return bounded("hits", hits, Hit.to_dict)
+    return await bounded("hits", hits, Hit.to_dict)
 
 
 @routes.post("/memories/forget", responses=shapes(schemas.Receipt))
@@ -129,7 +129,7 @@ async def forget_memory(owner: Owner, id: MemoryId) -> Response:
 @routes.get("/memories/{id}/history", responses=shapes(schemas.MemoryHistory))
 async def get_memory_history(owner: Owner, id: MemoryId) -> Response:
     """The versions of a memory, oldest first, the current one last."""
-    return bounded("history", await owner.history(id), Record.to_dict, last_first=True)
+    return await bounded("history", await owner.history(id), Record.to_dict, last_first=True)
 
 
 @routes.post("/memories/{id}/restore", responses=shapes(schemas.MemoryRecord, headers=VERSIONED))
