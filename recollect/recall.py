@@ -575,9 +575,11 @@ async def _read_much(index: PartitionIndex, question: Question) -> bool:
     turns = 6 * index.portions(for_signs=for_signs)
     turns += 6 if turns else 0  # the last ones may be small
     for _ in range(turns):
-        if not index.read_on(for_signs=for_signs):
+        if not await index.read_long() and not index.read_on(for_signs=for_signs):
             break
         await asyncio.sleep(0)
+    if turns:
+        await index.merge()
     return turns > 0
 
 
