@@ -68,6 +68,8 @@ OF_A_TIME = ("fact", "preference", "relation")
 """Layers that state what is true now: a job that begins in May is not stated before; the message is found as ever."""
 SEARCHED_ROWS = 20
 """Rows that are searched in the time that one unit of work takes."""
+STRETCHED = 5
+"""How much longer finding the stretch of a text that a reranker reads takes than reading the text."""
 QUERY_CHARACTERS = 2_000
 """How much of a question is searched for: a pasted document is not a better question."""
 
@@ -372,7 +374,10 @@ class Recall:
             _candidate(scored[each.place].index, each) if place < SURROUNDED else Candidate(each.record)
             for place, each in enumerate(chosen[:CANDIDATES])
         ]
-        passages = [candidate.passage(question.terms, self._language) for candidate in read]
+        passages, pace = [], Pace()
+        for candidate in read:
+            passages.append(candidate.passage(question.terms, self._language))
+            await pace.done(characters=STRETCHED * len(candidate.record.content))
         look = await second_look(reranker, question.text, passages, [each.score for each in chosen])
         if look is None:
             return chosen

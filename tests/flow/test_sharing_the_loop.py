@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from recollect import Memory, privacy, sections
+from recollect import Memory, privacy, reranking, sections
 from recollect.index import LONG_CHARACTERS, READ_CHARACTERS, READ_ROWS, PartitionIndex
 from recollect.pace import PORTION, Pace, apart
 from recollect.policies.trimming import sentences
 from recollect.postings import Vocabulary
 from recollect.records import Partition
+from recollect.testing.fakes import WordReranker
 from recollect.user import User
 
 pytestmark = pytest.mark.parametrize("store_name", ["memory"])  # it never yields by itself
@@ -145,6 +146,13 @@ async def test_a_context_of_long_texts_lets_others_run_between_two_of_them(memor
     turns = await turns_of_others(ann.get_context("Which boat is number 7?"))
     assert len(shortened) > 5
     assert turns >= len(shortened)
+
+
+async def test_what_a_reranker_reads_of_long_texts_is_found_one_text_at_a_time(open_memory, monkeypatch):
+    ann = await with_long_memories(await open_memory(reranker=WordReranker({})))
+    await ann.search_memory("Which boat is number 7?")  # the index is read
+    found = ann.search_memory("Which boat is number 7?", quality="best", limit=TEXTS)
+    assert await most_in_a_row(found, monkeypatch, reranking, "stretch") == 1
 
 
 async def test_long_memories_are_compared_one_at_a_time(memory):
