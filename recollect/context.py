@@ -328,6 +328,8 @@ class ContextBuilder:
         if small:
             most = min(most, room.tokens - question_tokens - self._best(records["knowledge"]))
         lasting = self._fit_lasting(records, room, most)
+        pace, size = Pace(), sum(map(len, records.values()))
+        await pace.done(size)
         talk, out = self._window(recent, room, lasting.tokens)
         out += lasting.left_out
         if asked and question_tokens > max_tokens // 2:
@@ -355,6 +357,7 @@ class ContextBuilder:
             item = kept[name].pop()
             out.append(LeftOut(name, item.id, item.tokens, "no room once everything was put together"))
             prompt = Prompt.of(kept, records, talk, asked, question, in_one=small)
+        await pace.done(size)
         return self._context(found, kept, records, prompt, tokens, (*out, *packed.left_out), max_tokens)
 
     def _best(self, found: Sequence[Record]) -> int:

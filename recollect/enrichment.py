@@ -30,6 +30,8 @@ ENRICHED_RECORDS, ENRICHED_BYTES = 40, 400_000
 """How much is enriched at a time: a record may change an older one too, and all of it goes into one commit."""
 NEAREST = 8
 """How many of the nearest memories are checked for one that says the same."""
+COMPARED = 50
+"""Rows whose vectors are compared with that of a new memory in the time that one unit of work takes."""
 TOKENS_PER_CHARACTER = 0.2
 """Roughly the fewest tokens per character in any text: a cheap check before folding is considered."""
 
@@ -190,6 +192,7 @@ async def _merge_near(index: PartitionIndex, memories: Sequence[Record], now: in
             if joined := _joined(older, newer, cosine, now, wordings):
                 changed |= {record.id: record for record in joined}
             await pace.done(characters=len(known.content))
+        await pace.done(len(index) // COMPARED)
     return changed
 
 

@@ -8,6 +8,7 @@ result on every store, and a store only has to keep records.
 
 from __future__ import annotations
 
+import asyncio
 from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from recollect.arrangement import Arrangement, Born
 from recollect.kinship import Kinship
 from recollect.layers import LAYERS, SEARCHED_LAYERS, is_current
+from recollect.pace import apart
 from recollect.policies import scoring
 from recollect.policies.keys import KEYS
 from recollect.policies.quarantine import ASIDE, is_aside
@@ -60,6 +62,10 @@ READ_ROWS, READ_CHARACTERS, ENCODED_ROWS = 500, 100_000, 5_000
 """Rows whose words are read, how long their texts may be together, and rows whose vectors are encoded, before yielding
 to other tasks.
 """
+LONG_CHARACTERS = 6_000
+"""From this length on, a text may have so many words that numbering them takes too long between two waits."""
+MERGED = 200
+"""Words that are merged in the time that one unit of work takes."""
 LIKE_ROWS = 8
 """From this many rows of each model on, the scores of two models are brought to one scale."""
 
@@ -444,6 +450,21 @@ class PartitionIndex:
         if len(self._words) < end:
             self._words.read([_worded(self.records[row]) for row in range(len(self._words), end)], together=together)
 
+    async def read_long(self) -> bool:
+        """Read the next texts in a thread, if one of them is long. Returns whether it did."""
+        first = len(self._words)
+        end = self._portion_end(first)
+        if max(self._length[first:end], default=0) < LONG_CHARACTERS:
+            return False
+        texts = [_worded(self.records[row]) for row in range(first, end)]
+        self._words.add(first, await asyncio.to_thread(self.vocabulary.read, texts))
+        return True
+
+    async def merge(self) -> None:
+        """Merge the words of the texts that were read; if they are many, in a thread."""
+        if unmerged := self._words.unmerged:
+            self._words.take(await apart(self._words.merging(), unmerged // MERGED))
+
     def read_on(self, *, for_signs: bool) -> bool:
         """Read some of what came since the last query. Returns whether to go on, after yielding to other tasks.
 
@@ -470,7 +491,9 @@ class PartitionIndex:
     def portions(self, *, for_signs: bool) -> int:
         """Roughly how many portions are to be read before a query; 0 if it may as well read them itself."""
         first = len(self.records) - max(self.unread, self.unsigned if for_signs else 0)
-        return (len(self.records) - first) // READ_ROWS + sum(self._length[first:]) // READ_CHARACTERS
+        lengths = self._length[first:]
+        is_long = max(lengths, default=0) >= LONG_CHARACTERS
+        return len(lengths) // READ_ROWS + sum(lengths) // READ_CHARACTERS + is_long
 
     @property
     def unread(self) -> int:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, filterfalse, repeat
 from itertools import count as counting
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -64,6 +64,13 @@ Rows = NDArray[np.intp]
 Entries: TypeAlias = "array[int]"
 Told: TypeAlias = Sequence[tuple[Entries, float]]
 """For each term of a question, its rows and how informative it is."""
+
+
+class Portion(NamedTuple):
+    """The words of some rows, counted from 0: as keys, and how many each row has."""
+
+    keys: NDArray[np.int64]
+    lengths: Sequence[int]
 
 
 class Vocabulary(dict[str, int]):
@@ -143,6 +150,31 @@ class Vocabulary(dict[str, int]):
     def __reduce__(self) -> tuple[Callable[[int], Vocabulary], tuple[int]]:
         """A spilled index leaves its vocabulary in memory; if that is freed meanwhile, the index is lost as well."""
         return _vocabulary_of, (self._serial,)
+
+    def cut(self, text: str) -> list[str]:
+        """The pieces of a text. Of a very long one, words beyond the first `STEMMED_MAX` are found only as written."""
+        cut = pieces(text)
+        if len(cut) > STEMMED_MAX:
+            cut = split(text) if text.isascii() else cut
+            beyond = list(dict.fromkeys(cut))[STEMMED_MAX:]
+            for at in range(0, len(beyond), PORTION):  # others wait for the lock
+                self.learn_exactly(beyond[at : at + PORTION])
+        return cut
+
+    def read(self, texts: Sequence[str]) -> Portion:
+        """The words of these texts. It needs nothing but the vocabulary, so that it may run in a thread."""
+        cut = [*map(self.cut, texts)]
+        sizes = [*map(len, cut)]
+        numbers = self.numbered([*chain.from_iterable(cut)])
+        rows = np.repeat(np.arange(len(texts)), sizes)
+        odd = numbers < 0
+        if odd.any():
+            found = [self.several(number) for number in numbers[odd].tolist()]
+            numbers = np.concatenate((numbers[~odd], np.fromiter(chain.from_iterable(found), np.int64)))
+            rows = np.concatenate((rows[~odd], np.repeat(rows[odd], [*map(len, found)])))
+        standing, counts = np.unique(numbers << ROW_BITS | rows, return_counts=True)
+        keys: NDArray[np.int64] = standing << COUNT_BITS | np.minimum(counts, COUNT_MAX)
+        return Portion(keys, np.bincount(rows, minlength=len(texts)).tolist())
 
     def learn_exactly(self, words: Iterable[str]) -> None:
         """Number those of these words that have no number yet, so that they are found only as written."""
@@ -238,7 +270,7 @@ def vocabulary(language: str) -> Vocabulary:
     return held
 
 
-class _Together:
+class Together:
     """The words of rows that were read together: arrays sorted by word and row, sliced when a word is looked up."""
 
     def __init__(self, keys: NDArray[np.int64]) -> None:
@@ -265,16 +297,16 @@ class _Together:
             entries.frombytes(self._entries[self._starts[place] : self._starts[place + 1]].tobytes())
         return entries
 
-    def with_more(self, keys: NDArray[np.int64]) -> _Together:
+    def with_more(self, keys: NDArray[np.int64]) -> Together:
         """These keys and others, merged."""
         if not len(self):
-            return _Together(keys)
+            return Together(keys)
         starts: NDArray[np.int64] = np.array(self._starts, np.int64)
         words = np.repeat(np.array(self._words, np.int64), starts[1:] - starts[:-1])
-        return _Together(np.concatenate((words << ENTRY_BITS | self._entries, keys)))
+        return Together(np.concatenate((words << ENTRY_BITS | self._entries, keys)))
 
 
-_NOTHING = _Together(np.empty(0, np.int64))
+_NOTHING = Together(np.empty(0, np.int64))
 
 
 class Words:
@@ -316,9 +348,24 @@ class Words:
 
     def _join(self) -> None:
         """Merge all keys into one order."""
-        self._together = self._together.with_more(np.concatenate((np.array(self._late, np.int64), *self._portions)))
-        self._late, self._portions = array("q"), []
-        self._forget_postings()
+        self.take(self.merging()())
+
+    def merging(self) -> Callable[[], Together]:
+        """What merges all keys of now into one order. It changes nothing, so that it may run in a thread."""
+        held, keys = self._together, (np.array(self._late, np.int64), *self._portions)
+        return lambda: held.with_more(np.concatenate(keys))
+
+    def take(self, merged: Together) -> None:
+        """Use what was merged, unless more has come since."""
+        if len(merged) == len(self._together) + len(self._late) + sum(map(len, self._portions)):
+            self._together = merged
+            self._late, self._portions = array("q"), []
+            self._forget_postings()
+
+    @property
+    def unmerged(self) -> int:
+        """How many keys wait to be merged with the others."""
+        return sum(map(len, self._portions))
 
     def _forget_postings(self) -> None:
         self._postings.clear()
@@ -338,40 +385,24 @@ class Words:
         first = len(self._lengths)
         if together or len(texts) >= TOGETHER:
             for at in range(0, len(texts), PORTION):
-                self._portions.append(self._keys(texts[at : at + PORTION]))
+                self.add(len(self), self.vocabulary.read(texts[at : at + PORTION]))
         else:
             for text in texts:
                 self._add(text)
-        self._total += sum(self._lengths[first:])
-        self._forget_answers()
+            self._total += sum(self._lengths[first:])
+            self._forget_answers()
 
-    def _keys(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """The words of the next rows, as keys: each with its row, and its count there in the lowest bits."""
-        cut = [self._cut(text) for text in texts]
-        sizes = [*map(len, cut)]
-        numbers = self.vocabulary.numbered([*chain.from_iterable(cut)])
-        rows = np.repeat(np.arange(len(texts)), sizes)
-        odd = numbers < 0
-        if odd.any():
-            found = [self.vocabulary.several(number) for number in numbers[odd].tolist()]
-            numbers = np.concatenate((numbers[~odd], np.fromiter(chain.from_iterable(found), np.int64)))
-            rows = np.concatenate((rows[~odd], np.repeat(rows[odd], [*map(len, found)])))
-        standing, counts = np.unique(numbers << ROW_BITS | rows + len(self._lengths), return_counts=True)
-        keys: NDArray[np.int64] = standing << COUNT_BITS | np.minimum(counts, COUNT_MAX)
-        self._lengths.extend(np.bincount(rows, minlength=len(texts)).tolist())
-        return keys
-
-    def _cut(self, text: str) -> list[str]:
-        """The pieces of a text. Of a very long one, words beyond the first `STEMMED_MAX` are found only as written."""
-        cut = pieces(text)
-        if len(cut) > STEMMED_MAX:
-            cut = split(text) if text.isascii() else cut
-            self.vocabulary.learn_exactly(list(dict.fromkeys(cut))[STEMMED_MAX:])
-        return cut
+    def add(self, first: int, portion: Portion) -> None:
+        """Add rows that begin with this one, unless others have read them meanwhile."""
+        if first == len(self):
+            self._portions.append(portion.keys + (first << COUNT_BITS))
+            self._lengths.extend(portion.lengths)
+            self._total += sum(portion.lengths)
+            self._forget_answers()
 
     def _add(self, text: str) -> None:
         """Read the text of the next row."""
-        numbers = self.vocabulary.numbers(self._cut(text))
+        numbers = self.vocabulary.numbers(self.vocabulary.cut(text))
         first = len(self._lengths) << COUNT_BITS
         self._lengths.append(len(numbers))
         for number, count in Counter(numbers).items():

@@ -206,7 +206,11 @@ class Privacy:
         left = [view for view in views if view.id not in doomed]
         again = remakings(left, self._ledger.clock(), gone=doomed)
         rested.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
-        past = (id for record in doomed.values() for id in past_ids(record, later_edits))
+        past: list[str] = []
+        pace = Pace()
+        for record in doomed.values():
+            past += past_ids(record, later_edits)
+            await pace.done()
         # What depends on a record goes before it, so that after a crash the same call finds what is left.
         said = {id: copies.get(id, "") for id in messages}
         await self._drop_with_views(list(dict.fromkeys((*past, *doomed))), said, again, sole)
@@ -246,8 +250,12 @@ class Privacy:
         """These records and, transitively, all that were merged into them or mean nothing without them."""
         index = await self._indexes.current(self._partition)
         doomed = newest = {record.id: record for record in records}
+        pace = Pace()
         while newest:
-            resting = (each for id in newest for each in index.tied_to(id) if id in rests_on(each))
+            resting: list[Record] = []
+            for id in newest:
+                resting += [each for each in index.tied_to(id) if id in rests_on(each)]
+                await pace.done()
             newest = {each.id: each for each in resting if each.id not in doomed}
             doomed = doomed | newest
         return doomed
@@ -276,7 +284,9 @@ class Privacy:
             row = index.row_of.get(id)
             return None if row is None or id in doomed else index.records[row]
 
+        pace = Pace()
         for id, gone in doomed.items():
+            await pace.done()
             holders = [each.id for each in index.tied_to(id) if each.id not in doomed and _took_in(each, id)]
             into = str(gone.data["merged_into"]) if _is_merged(gone) else holders[-1] if holders else None
             if into is not None:

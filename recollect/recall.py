@@ -25,6 +25,7 @@ from recollect.index import PartitionIndex
 from recollect.indexes import Indexes
 from recollect.indexing import Indexing
 from recollect.kinship import WordVectors
+from recollect.pace import Pace
 from recollect.policies import scoring
 from recollect.policies.asking import Event, event_of, names_in, parts
 from recollect.policies.dates import Span, span_around, span_of, tells_of
@@ -65,6 +66,10 @@ SECOND_LESS = 0.04
 """Taken off the score of what only the names in the first hits lead to: what the question itself finds comes first."""
 OF_A_TIME = ("fact", "preference", "relation")
 """Layers that state what is true now: a job that begins in May is not stated before; the message is found as ever."""
+SEARCHED_ROWS = 20
+"""Rows that are searched in the time that one unit of work takes."""
+STRETCHED = 5
+"""How much longer finding the stretch of a text that a reranker reads takes than reading the text."""
 QUERY_CHARACTERS = 2_000
 """How much of a question is searched for: a pasted document is not a better question."""
 
@@ -212,6 +217,7 @@ class Recall:
         self._earlier = earlier
         self._language = language
         self._clock = clock
+        self._pace, self._searched = Pace(), 0
 
     async def question(self, text: str, at: int | None = None, also: Sequence[str] = ()) -> Question:
         """Parse a question once for all legs; `also` says it in other words. Without a vector, words alone answer."""
@@ -319,10 +325,13 @@ class Recall:
     async def read(self, scope: Scope, question: Question) -> list[PartitionIndex]:
         """The indexes of the queried partitions, with everything committed, even while many rows were being read."""
         partitions = _asked_partitions(scope)
+        # What the question before this one took: a caller who asks many in a row may never have waited.
+        await self._pace.done(self._searched // SEARCHED_ROWS)
         for _ in range(READ_TRIES):
             indexes = await self._indexes.all_current(partitions)
             if not any([await _read_much(index, question) for index in indexes]):
                 break
+        self._searched = sum(map(len, indexes))
         return indexes
 
     async def _looked_again(self, first: _Scored, question: Question, layers: Sequence[str], now: int) -> _Scored:
@@ -365,7 +374,10 @@ class Recall:
             _candidate(scored[each.place].index, each) if place < SURROUNDED else Candidate(each.record)
             for place, each in enumerate(chosen[:CANDIDATES])
         ]
-        passages = [candidate.passage(question.terms, self._language) for candidate in read]
+        passages, pace = [], Pace()
+        for candidate in read:
+            passages.append(candidate.passage(question.terms, self._language))
+            await pace.done(characters=STRETCHED * len(candidate.record.content))
         look = await second_look(reranker, question.text, passages, [each.score for each in chosen])
         if look is None:
             return chosen
@@ -575,9 +587,11 @@ async def _read_much(index: PartitionIndex, question: Question) -> bool:
     turns = 6 * index.portions(for_signs=for_signs)
     turns += 6 if turns else 0  # the last ones may be small
     for _ in range(turns):
-        if not index.read_on(for_signs=for_signs):
+        if not await index.read_long() and not index.read_on(for_signs=for_signs):
             break
         await asyncio.sleep(0)
+    if turns:
+        await index.merge()
     return turns > 0
 
 

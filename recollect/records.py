@@ -502,22 +502,19 @@ class Hit:
     @property
     def reason(self) -> str:
         """Why it was found, in plain words: the strongest reasons, at most three."""
-        told = [(leg.share, name) for name, leg in self.legs.items() if leg.share >= REASON_LEAST and name in REASONS]
-        told.sort(key=lambda each: -each[0])
-        return ", ".join(REASONS[name] for _, name in told[:REASONS_MAX]) or "a weak match"
+        return _reason(self.legs)
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as documented JSON: its place, and why it was found."""
+        legs = dict(self.legs)  # each is worked out when it is looked at
         return {
             "id": self.id,
             "content": self.content,
             "score": self.score,
             "relevance": self.relevance,
             "place": self.place,
-            "reason": self.reason,
-            "legs": {
-                name: {"score": leg.score, "rank": leg.rank, "share": leg.share} for name, leg in self.legs.items()
-            },
+            "reason": _reason(legs),
+            "legs": {name: {"score": leg.score, "rank": leg.rank, "share": leg.share} for name, leg in legs.items()},
             "record": self.record.to_dict(),
         }
 
@@ -542,6 +539,12 @@ FITS = 0.2
 stay below it, few of those that have an answer do."""
 LEAST_TOLD = 0.005
 """What rounds to 0.00 explains nothing."""
+
+
+def _reason(legs: Mapping[str, Leg]) -> str:
+    told = [(leg.share, name) for name, leg in legs.items() if leg.share >= REASON_LEAST and name in REASONS]
+    told.sort(key=lambda each: -each[0])
+    return ", ".join(REASONS[name] for _, name in told[:REASONS_MAX]) or "a weak match"
 
 
 def _told(name: str, leg: Leg) -> str:

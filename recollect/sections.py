@@ -18,7 +18,7 @@ from recollect.entities import named_in
 from recollect.episodes import covered
 from recollect.index import Notes, PartitionIndex
 from recollect.layers import LAYERS, SECTIONS
-from recollect.pace import apart
+from recollect.pace import Pace, apart
 from recollect.policies.facts import SURE, faded
 from recollect.policies.fencing import safe
 from recollect.policies.graph_views import Entity, Relation, Web
@@ -76,7 +76,6 @@ async def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, 
     records: dict[str, list[Record]] = {name: [] for name in SECTIONS}
     also: dict[str, Sequence[Record]] = {}
     records["instructions"] = _instructions(index, shared, scope, now)
-    records["profile"] = _profile(index, now, also)
     learnings = [record for each in (index, shared) for record in each.of_layer("learning", now)]
     records["learnings"] = top(learnings, now, asking.learnings)
     records["summary"] = [asking.summary] if asking.summary else []
@@ -87,6 +86,7 @@ async def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, 
         section = "knowledge" if hit.record.layer == "conversation" else LAYERS[hit.record.layer].section
         if section in FOUND_SECTIONS and said.isdisjoint(covered(hit.record)):
             records[section].append(hit.record)
+    records["profile"] = await _profile(index, now, also)
     records["entities"] = await _entities(index, shared, asking, also)
     return Gathered(records, also)
 
@@ -108,7 +108,7 @@ PROFILE_LAYERS = (*NOTED_LAYERS, "relation")
 """What the notes about the user are made of."""
 
 
-def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
+async def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
     """The notes about the user, reused from the previous question as long as nothing in them has changed.
 
     How sure something is fades by the day, and is checked once an hour.
@@ -116,22 +116,24 @@ def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]])
     notes, news = index.notes, index.news_of(PROFILE_LAYERS)
     if notes is None or notes.news != news or not notes.since <= now < notes.until:
         made: dict[str, Sequence[Record]] = {}
-        lines = _noted_lines(index, now, made)
         begins = [record.valid_from for layer in NOTED_LAYERS for record in index.held(layer, now)]
         ends = (index.next_end(PROFILE_LAYERS, now), (now // HOUR_MS + 1) * HOUR_MS)
         until = min(*ends, *(begin for begin in begins if begin is not None and begin > now))
+        lines = await _noted_lines(index, now, made)
         notes = index.notes = Notes(lines, made, news, now, until)
     also.update(notes.also)
     return list(notes.lines)
 
 
-def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
+async def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
     """Facts, then preferences, as notes: values of a set are grouped, and so are keys that belong together."""
     lines: list[Record] = []
     kin = _kin(index, now)
-    for layer in NOTED_LAYERS:
+    layers = [index.of_layer(layer, now) for layer in NOTED_LAYERS]  # all as of one moment
+    pace = Pace()
+    for held in layers:
         by_key: dict[str, list[Record]] = {}
-        held = index.of_layer(layer, now)
+        await pace.done(len(held))
         for record in held:
             if "key" in record.data and (record.valid_from is None or record.valid_from <= now):
                 by_key.setdefault(record.data["key"], []).append(record)
@@ -147,6 +149,7 @@ def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence[Recor
             first, *rest = (*values, *(record for _, record in more))
             lines.append(first.with_(content=told))
             also[first.id] = rest
+            await pace.done(1 + len(rest))
         lines += [record for record in held if "key" not in record.data]
     return lines
 

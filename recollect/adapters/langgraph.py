@@ -50,6 +50,7 @@ from recollect.adapters.langgraph_shape import (
 from recollect.adapters.verbatim import check_memories, in_pieces, pieces
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.memory import Memory
+from recollect.pace import Pace
 from recollect.records import MINUTE_MS, Clock, Record, as_datetime, system_clock
 from recollect.user import User
 
@@ -57,6 +58,8 @@ PAGE, FOUND_MAX, ADDED, EDITED = 1_000, 1_000, 90, 45
 """Records per page, hits per search, and additions and edits per commit, as the front door allows."""
 TRIES = 5
 """How often a write is tried when others write the same items."""
+WRITTEN = 2
+"""What it costs to prepare and check an item, in units of work."""
 KNOWN_MAX = 10_000
 """Items that are remembered to exist."""
 READ_JSON = json.JSONDecoder().decode
@@ -130,7 +133,11 @@ class Store(BaseStore):
     async def _run(self, memory: Memory, ops: Sequence[Op]) -> list[Result]:
         if len(ops) == 1 and isinstance(ops[0], GetOp):  # the most frequent case by far
             return [await self._get(memory, ops[0])]
-        results: list[Result] = [await self._read(memory, op) for op in ops]
+        pace = Pace()
+        results: list[Result] = []
+        for op in ops:
+            results.append(await self._read(memory, op))
+            await pace.done()
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         if not puts:
             return results
@@ -139,9 +146,10 @@ class Store(BaseStore):
         for op in puts.values():
             user = self._user_of(memory, op.namespace)
             users[user.id] = user
-            by_user[user.id][item_id(op.namespace, op.key)] = self._draft(op)
-        if len(puts) > 1:
-            check_memories(draft for drafts in by_user.values() for draft in drafts.values() if draft is not None)
+            by_user[user.id][item_id(op.namespace, op.key)] = draft = self._draft(op)
+            if len(puts) > 1 and draft is not None:
+                check_memories((draft,))
+            await pace.done(WRITTEN)
         for id, drafts in by_user.items():
             await self._write(users[id], drafts)
         return results

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.policies.words import terms
+from recollect.policies.inflections import WORD_OF
+from recollect.policies.words import EDGES, is_plain, terms
 
 WORDS_MAX = 64
 """Maximum words of the turn itself: most turns are shorter, and an answer lies within a few sentences."""
@@ -18,6 +19,8 @@ AFTER_WORDS = 10
 """Words from the beginning of the turn after."""
 STEP_WORDS = 10
 """How far the window over a long turn moves at a time."""
+
+NONE: frozenset[str] = frozenset()
 
 
 def stretch(text: str, wanted: Sequence[str], language: str = "en") -> str:
@@ -31,10 +34,21 @@ def stretch(text: str, wanted: Sequence[str], language: str = "en") -> str:
     words = text.split()
     if len(words) <= WORDS_MAX:
         return " ".join(words)
-    found = [frozenset(terms(word, language)) & frozenset(wanted) for word in words]
+    asked, begin = frozenset(wanted), tuple({term[:1] for term in wanted})
+    found = [asked.intersection(terms(word, language)) if may_have(word, begin) else NONE for word in words]
     starts = [*range(0, len(words) - WORDS_MAX, STEP_WORDS), len(words) - WORDS_MAX]
     best = max(starts, key=lambda start: (len(frozenset().union(*found[start : start + WORDS_MAX])), -start))
     return " ".join(words[best : best + WORDS_MAX])
+
+
+def may_have(word: str, begin: tuple[str, ...]) -> bool:
+    """A quick check before the exact one: whether a word may have a term that begins so. Stems keep the first letter.
+
+    >>> [may_have(word, ("b",)) for word in ("Boats", "bought", "trains.", "l'boat")]
+    [True, True, False, True]
+    """
+    plain = word.strip(EDGES).lower()
+    return plain.startswith(begin) or not is_plain(plain) or plain in WORD_OF
 
 
 def passage(speaker: str, text: str, before: str, after: str) -> str:

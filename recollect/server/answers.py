@@ -9,9 +9,12 @@ from pydantic_core import to_json
 from starlette.responses import JSONResponse, Response
 
 from recollect import validate
+from recollect.pace import apart
 
 PAGE_BYTES = 1024 * 1024
 """A page ends once it is longer than this, whatever its limit; the cursor continues from there."""
+ITEM_UNITS = 5
+"""What it costs to write a hit with its reasons, in units of work."""
 STEP_ITEMS = 50
 """How many items are read at a time: this many of the largest are a few MiB."""
 
@@ -41,6 +44,11 @@ def _placed(at: str | None) -> dict[str, str]:
     return {} if at is None else {"Location": at}
 
 
+async def large(told: Callable[[], Any], items: int, status: int = 200) -> Response:
+    """A response that may have thousands of items: if they are more than a portion, it is written in a thread."""
+    return Response(await apart(lambda: to_json(told()), items), status, media_type=Json.media_type)
+
+
 async def paged(name: str, fetch: Fetch[T], shown: Callable[[T], Any], *, limit: int, after: str | None) -> Response:
     """A page as `{name: [...], "after": ...}`, of at most `limit` items and about `PAGE_BYTES`."""
     left = validate.limit(limit)
@@ -56,11 +64,15 @@ async def paged(name: str, fetch: Fetch[T], shown: Callable[[T], Any], *, limit:
             return _written({name: items}, {"after": after})
 
 
-def bounded(name: str, found: Sequence[T], shown: Callable[[T], Any], *, last_first: bool = False) -> Response:
+async def bounded(name: str, found: Sequence[T], shown: Callable[[T], Any], *, last_first: bool = False) -> Response:
     """A list without a cursor as `{name: [...], "left_out": n}`: items beyond `PAGE_BYTES` are only counted.
 
     With `last_first`, the first items are the ones left out. The order stays the same.
     """
+    return await apart(lambda: _bounded(name, found, shown, last_first), ITEM_UNITS * len(found))
+
+
+def _bounded(name: str, found: Sequence[T], shown: Callable[[T], Any], last_first: bool) -> Response:
     items: list[bytes] = []
     size = 0
     for item in reversed(found) if last_first else found:

@@ -6,6 +6,7 @@ allows: no tool takes a user, so a model cannot name another one.
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -40,9 +41,14 @@ class Assistants:
             raise Unauthorized
         scope[CALLER] = self._caller(principal, scope["query_string"])
         if self._door is None:
-            self._door = _protocol().Door(lambda asked: asked[CALLER])
-            self._service.on_close(self._door.close)
+            protocol = await asyncio.to_thread(_protocol)  # loading the package takes half a second
+            self._open(protocol)
         await self._door(scope, receive, send)
+
+    def _open(self, protocol: Any) -> None:
+        if self._door is None:  # another request may have waited for the package as well
+            self._door = protocol.Door(lambda asked: asked[CALLER])
+            self._service.on_close(self._door.close)
 
     def _caller(self, principal: Principal, query: bytes) -> Caller:
         given = _given(query)

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS
-from recollect.policies.graph_views import Entity
+from recollect.policies.graph_views import Entity, Neighbourhood
 from recollect.server import schemas
-from recollect.server.answers import Json, made, paged
+from recollect.server.answers import Json, large, made, paged
 from recollect.server.org import alike
 from recollect.server.routing import PLACED, After, At, Holder, Limit, found_at, given, router, shapes
 
@@ -36,10 +36,14 @@ async def get_graph(
     """The whole graph, or what can be reached from an entity (its id, a name, or "user"), now or at a given time."""
     steps = {name: value for name, value in (("depth", depth), ("limit", limit)) if value is not None}
     if entity is not None:
-        return Json((await held.graph.neighbours(entity, at=at, **steps)).to_dict())
+        return await _written(await held.graph.neighbours(entity, at=at, **steps))
     for name in steps:
         raise ValidationError("applies only to the neighbours of an entity; name one, or leave this out", field=name)
-    return Json((await held.graph.whole(at=at)).to_dict())
+    return await _written(await held.graph.whole(at=at))
+
+
+async def _written(found: Neighbourhood) -> Response:
+    return await large(found.to_dict, len(found.entities) + len(found.relations))
 
 
 @alike(routes, "GET", "/graph/entities", org="list_org_graph_entities", responses=shapes(schemas.EntityPage))

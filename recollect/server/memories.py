@@ -16,7 +16,7 @@ from recollect.errors import ValidationError
 from recollect.layers import PUBLIC_LAYERS
 from recollect.records import Hit, Record
 from recollect.server import schemas
-from recollect.server.answers import Json, bounded, made, paged, tagged
+from recollect.server.answers import Json, bounded, large, made, paged, tagged
 from recollect.server.org import alike
 from recollect.server.routing import (
     HEADER_NAMES,
@@ -60,7 +60,7 @@ async def get_context(request: Request, user: UserId, body: schemas.ContextReque
             raise ValidationError("applies only to a session; name one, or leave this out", field=name)
     context = await handle.get_context(**asked)
     service_of(request).metrics.count_context(context.tokens, context.answerable)
-    return Json(context.to_dict())
+    return await large(context.to_dict, len(context.sources))
 
 
 @alike(routes, "GET", "/memories", org="list_org_memories", responses=shapes(schemas.MemoryPage))
@@ -108,13 +108,13 @@ async def search_memory(request: Request, body: schemas.SearchRequest) -> Respon
     """The hits that best answer a question, each with its reasons; if there are too many, the last are only counted."""
     hits = await holder_of(request).search_memory(**given(body))
     service_of(request).metrics.count("searches")
-    return bounded("hits", hits, Hit.to_dict)
+    return await bounded("hits", hits, Hit.to_dict)
 
 
 @alike(routes, "POST", "/memories/get", org="get_org_memories", responses=shapes(schemas.Memories), openapi_extra=READ)
 async def get_memories(held: Holder, body: schemas.MemoryIds) -> Response:
     """Up to 90 memories by their ids, in the order asked; missing ones are skipped, and what is too much is counted."""
-    return bounded("memories", await held.get_memories(body.ids), Record.to_dict)
+    return await bounded("memories", await held.get_memories(body.ids), Record.to_dict)
 
 
 @alike(routes, "PATCH", "/memories", org="update_org_memories", responses=shapes(schemas.MemoryPage))
@@ -160,7 +160,7 @@ async def forget_memory(held: Holder, id: MemoryId) -> Response:
 @alike(routes, "GET", "/memories/{id}/history", org="get_org_memory_history", responses=shapes(schemas.MemoryHistory))
 async def get_memory_history(held: Holder, id: MemoryId) -> Response:
     """The versions of a memory, oldest first, the current one last."""
-    return bounded("history", await held.history(id), Record.to_dict, last_first=True)
+    return await bounded("history", await held.history(id), Record.to_dict, last_first=True)
 
 
 @alike(

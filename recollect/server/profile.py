@@ -14,7 +14,7 @@ from recollect.errors import ValidationError
 from recollect.learnings import Learning, Learnings
 from recollect.profile import Fact, Facts
 from recollect.server import schemas
-from recollect.server.answers import Json, made
+from recollect.server.answers import Json, large, made
 from recollect.server.org import alike
 from recollect.server.routing import PLACED, After, At, Holder, Limit, Owner, found_at, given, named, router, shapes
 from recollect.server.schemas import choice_of
@@ -46,7 +46,8 @@ EpisodeId = Annotated[str, Path(description="The episode.")]
 @routes.get("/profile", responses=shapes(schemas.Profile))
 async def get_profile(owner: Owner, as_of: At = None, known_at: KnownAt = None) -> Response:
     """What is known now, was true at a given time (`as_of`), or was believed at a given time (`known_at`)."""
-    return Json((await owner.profile(as_of=as_of, known_at=known_at)).to_dict())
+    profile = await owner.profile(as_of=as_of, known_at=known_at)
+    return await large(profile.to_dict, len(profile.facts))
 
 
 # ── Facts and preferences: the same routes for both ──────────────────────────────────────────────
@@ -63,8 +64,8 @@ async def _held(request: Request, owner: Owner) -> Facts:
 Held = Annotated[Facts, Depends(_held)]
 
 
-def _listed(found: list[Fact], status: int = 200) -> Response:
-    return Json({"facts": [fact.to_dict() for fact in found]}, status)
+async def _listed(found: list[Fact], status: int = 200) -> Response:
+    return await large(lambda: {"facts": [fact.to_dict() for fact in found]}, len(found), status)
 
 
 async def list_facts(
@@ -72,13 +73,13 @@ async def list_facts(
 ) -> Response:
     """A page of those that hold now, or that held at a given time, in the order in which they became known."""
     found, next_page = await held.page(as_of=as_of, known_at=known_at, limit=limit, after=after)
-    return Json({"facts": [fact.to_dict() for fact in found], "after": next_page})
+    return await large(lambda: {"facts": [fact.to_dict() for fact in found], "after": next_page}, len(found))
 
 
 async def upsert_facts(held: Held, body: schemas.NewFacts) -> Response:
     """State up to 30 in one write."""
     with named(items="facts"):
-        return _listed(await held.upsert([given(item) for item in body.facts]), 201)
+        return await _listed(await held.upsert([given(item) for item in body.facts]), 201)
 
 
 async def get_fact(held: Held, key: FactKey) -> Response:
@@ -98,12 +99,12 @@ async def put_fact(held: Held, key: FactKey, body: schemas.FactValue) -> Respons
 
 async def end_fact(held: Held, key: FactKey, value: EndedValue = None, at: At = None, reason: Reason = "") -> Response:
     """State that it no longer holds, as of now or of a given time; it stays in the history."""
-    return _listed(await held.end(key, value, at=at, reason=reason))
+    return await _listed(await held.end(key, value, at=at, reason=reason))
 
 
 async def judge_fact(held: Held, key: FactKey, verdict: Verdict, body: schemas.FactVerdict | None = None) -> Response:
     """Confirm, pin, unpin, reject or correct what is known; only `correct` needs a body."""
-    return _listed(await judged(held, key, verdict, body or schemas.FactVerdict()))
+    return await _listed(await judged(held, key, verdict, body or schemas.FactVerdict()))
 
 
 async def judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict) -> list[Fact]:

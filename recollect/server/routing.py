@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, unquote_to_bytes
 
@@ -21,6 +22,7 @@ from starlette.responses import Response
 from recollect import validate
 from recollect.errors import Conflict, Forbidden, NotFound, RecollectError, TooLarge, ValidationError
 from recollect.org import Org
+from recollect.pace import CHARACTERS, apart
 from recollect.server.errors import Malformed, Refused, Unauthorized
 from recollect.server.gate import PRINCIPAL, Principal
 from recollect.server.service import Service
@@ -154,7 +156,7 @@ async def _body(request: Request, may_be_empty: bool) -> Any:
         raise Refused(415, "must be application/json", field="content-type")
     raw = await request.body()
     try:
-        return validate.json_text(raw, "body")
+        return await apart(partial(validate.json_text, raw, "body"), len(raw) // CHARACTERS)
     except TooLarge:
         raise
     except ValidationError as error:

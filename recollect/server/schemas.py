@@ -7,15 +7,27 @@ valid is decided by `recollect.validate`, the same for every entry point; the ty
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
 from recollect.arguments import READERS
 from recollect.layers import PUBLIC_LAYERS, SEARCHED_LAYERS, SECTIONS
 from recollect.records import TRUSTS
-from recollect.validate import LEARNING_TYPES, LIMITS, ROLES
+from recollect.validate import LEARNING_TYPES, LIMITS, ROLES, batch
 from recollect.working import PUSH_KEEP
+
+Item = TypeVar("Item")
 
 
 def choice_of(names: Sequence[str]) -> dict[str, Any]:
@@ -112,13 +124,32 @@ class Body(BaseModel):
     @classmethod
     def _without_nulls(cls, value: Any) -> Any:
         # Clients in many languages write every field of an object, those without a value as null.
-        if not isinstance(value, dict) or None not in value.values():
+        if not isinstance(value, dict):
+            return value
+        if len(value) > len(cls.model_fields):
+            value = cls._with_one_unknown(value)
+        if None not in value.values():
             return value
         return {name: each for name, each in value.items() if each is not None or not cls._is_optional(name)}
 
     @classmethod
+    def _with_one_unknown(cls, value: dict[Any, Any]) -> dict[Any, Any]:
+        """The first unknown field is refused by name: an error for each of a hundred thousand would take a second."""
+        unknown = next((name for name in value if name not in cls.model_fields), None)
+        return {name: each for name, each in value.items() if name in cls.model_fields or name == unknown}
+
+    @classmethod
     def _is_optional(cls, name: str) -> bool:
         return name in cls.model_fields and not cls.model_fields[name].is_required()
+
+
+def _counted(value: Any, info: ValidationInfo) -> Any:
+    # Before its items are looked at: a body has room for a hundred thousand of them.
+    return batch(value, str(info.field_name)) if isinstance(value, list) else value
+
+
+Batch = Annotated[list[Item], BeforeValidator(_counted)]
+"""Items for one write, no more than one write takes."""
 
 
 def _example(**fields: Any) -> ConfigDict:
@@ -150,7 +181,7 @@ class NewMessage(Body):
 
 
 class NewMessages(Body):
-    messages: list[NewMessage]
+    messages: Batch[NewMessage]
 
 
 class NewMemory(Body):
@@ -175,7 +206,7 @@ class OneMemory(NewMemory):
 class NewMemories(Body):
     """`only_new`: if any of the memories already exists, the response is a 409 and none is added."""
 
-    memories: list[NewMemory]
+    memories: Batch[NewMemory]
     only_new: Switch = False
 
 
@@ -212,7 +243,7 @@ class OneEdit(MemoryEdit):
 
 class MemoryEdits(Body):
     model_config = _example(memories=[{"id": "seat", "content": "Prefers aisle seats."}])
-    memories: list[OneEdit]
+    memories: Batch[OneEdit]
 
 
 class SearchRequest(Body):
@@ -319,7 +350,7 @@ class NewFact(FactValue):
 
 class NewFacts(Body):
     model_config = _example(facts=[{"key": "city", "value": "Lisbon"}, {"key": "pet", "value": "a cat"}])
-    facts: list[NewFact]
+    facts: Batch[NewFact]
 
 
 class FactVerdict(Body):

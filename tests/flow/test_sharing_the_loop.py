@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from recollect import Memory
-from recollect.index import READ_CHARACTERS, READ_ROWS
+from recollect import Memory, privacy, reranking, sections
+from recollect.index import LONG_CHARACTERS, READ_CHARACTERS, READ_ROWS, PartitionIndex
 from recollect.pace import PORTION, Pace, apart
 from recollect.policies.trimming import sentences
-from recollect.postings import Words
+from recollect.postings import Vocabulary
 from recollect.records import Partition
+from recollect.testing.fakes import WordReranker
 from recollect.user import User
 
 pytestmark = pytest.mark.parametrize("store_name", ["memory"])  # it never yields by itself
@@ -50,6 +52,29 @@ async def turns_of_others(call: Awaitable[Any]) -> int:
     return turns
 
 
+async def most_in_a_row(call: Awaitable[Any], monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> int:
+    """How often a function of a module or class is called at most before another task runs."""
+    function, row, rows = getattr(owner, name), 0, [0]
+
+    def counted(*given: Any, **more: Any) -> Any:
+        nonlocal row
+        row += 1
+        rows.append(row)
+        return function(*given, **more)
+
+    async def others() -> None:
+        nonlocal row
+        while True:
+            row = 0
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(owner, name, counted)
+    waiting = asyncio.create_task(others())
+    await call
+    waiting.cancel()
+    return max(rows)
+
+
 async def with_long_memories(memory: Memory) -> User:
     ann = memory.user("ann")
     for start in range(0, TEXTS, 4):
@@ -66,17 +91,33 @@ async def memory(open_memory: Callable[..., Awaitable[Memory]]) -> Memory:
 async def test_a_few_long_texts_are_read_in_as_many_portions_as_many_short_ones(memory, monkeypatch):
     ann = await with_long_memories(memory)
     memory._flow.indexes.drop(ANN)
-    read, portions = Words.read, []
+    read, portions = Vocabulary.read, []
 
-    def counted(words: Words, texts: Any, **more: Any) -> None:
+    def counted(vocabulary: Vocabulary, texts: Any) -> Any:
         portions.append(sum(map(len, texts)))
-        read(words, texts, **more)
+        return read(vocabulary, texts)
 
-    monkeypatch.setattr(Words, "read", counted)
+    monkeypatch.setattr(Vocabulary, "read", counted)
     turns = await turns_of_others(ann.search_memory("Which boat is number 7?"))
     assert TEXTS < READ_ROWS
     assert max(portions) <= READ_CHARACTERS
     assert turns >= len(portions) >= TEXTS * LONG // READ_CHARACTERS
+
+
+async def test_a_long_text_is_cut_into_words_in_a_thread_and_a_short_one_at_once(memory, monkeypatch):
+    here, cut, readers = threading.get_ident(), Vocabulary.cut, {}
+
+    def noted(vocabulary: Vocabulary, text: str) -> list[str]:
+        readers[text] = threading.get_ident()
+        return cut(vocabulary, text)
+
+    monkeypatch.setattr(Vocabulary, "cut", noted)
+    short, long = "The boat is red.", hostile(7)
+    assert len(short) < LONG_CHARACTERS < len(long)
+    for user, text in (("bob", short), ("ann", long)):
+        await memory.user(user).add_memory(text)
+        assert [hit.content for hit in await memory.user(user).search_memory("boat")] == [text]
+    assert readers[short] == here != readers[long]
 
 
 async def test_texts_read_in_portions_are_found_as_before(memory, open_memory, monkeypatch):
@@ -107,6 +148,13 @@ async def test_a_context_of_long_texts_lets_others_run_between_two_of_them(memor
     assert turns >= len(shortened)
 
 
+async def test_what_a_reranker_reads_of_long_texts_is_found_one_text_at_a_time(open_memory, monkeypatch):
+    ann = await with_long_memories(await open_memory(reranker=WordReranker({})))
+    await ann.search_memory("Which boat is number 7?")  # the index is read
+    found = ann.search_memory("Which boat is number 7?", quality="best", limit=TEXTS)
+    assert await most_in_a_row(found, monkeypatch, reranking, "stretch") == 1
+
+
 async def test_long_memories_are_compared_one_at_a_time(memory):
     ann = memory.user("ann")
     same = hostile(0)
@@ -130,6 +178,48 @@ async def test_thousands_of_facts_are_read_in_portions(memory):
         await ann.upsert_facts([{"key": f"thing_{n}", "value": f"value {n}"} for n in range(start, start + 30)])
     assert await turns_of_others(ann.profile()) >= 3
     assert Counter(fact.key for fact in (await ann.profile()).facts) == {f"thing_{n}": 1 for n in range(1_500)}
+
+
+async def test_notes_of_thousands_of_facts_are_made_in_portions(memory, monkeypatch):
+    ann = memory.user("ann")
+    for start in range(0, 2 * PORTION, 30):
+        await ann.upsert_facts([{"key": f"thing_{n}", "value": f"value {n}"} for n in range(start, start + 30)])
+    asked = ann.get_context("What is thing 7?", max_tokens=50_000)
+    assert await most_in_a_row(asked, monkeypatch, sections, "note") <= PORTION
+    assert "value 7\n" in (await ann.get_context("What is thing 7?", max_tokens=50_000)).system
+
+
+async def test_many_memories_are_forgotten_in_portions(memory, monkeypatch):
+    ann = memory.user("ann")
+    lines = [{"id": f"m{n}", "layer": "long_term", "content": f"Boat {n}"} for n in range(2 * PORTION)]
+    await ann.import_records(lines)
+    forgotten = asyncio.ensure_future(ann.forget(where={"created_at": {"gte": "1970-01-01"}}))
+    assert await most_in_a_row(forgotten, monkeypatch, privacy, "past_ids") <= PORTION
+    assert forgotten.result().count == 2 * PORTION
+
+
+async def test_new_memories_are_compared_with_many_others_in_portions(memory, monkeypatch):
+    ann = memory.user("ann")
+    monkeypatch.setattr("recollect.enrichment.COMPARED", 1)  # as if there were fifty times as many
+    await ann.add_memories([f"The boat of {made_up()} is number {n}." for n in range(60)])
+    await memory.work()
+    await ann.add_memories([f"The train of {made_up()} is number {n}." for n in range(60)])
+    assert await most_in_a_row(memory.work(), monkeypatch, PartitionIndex, "nearest") <= PORTION // 60 + 1
+
+
+async def test_one_task_that_asks_and_asks_lets_others_run_in_between(memory, monkeypatch):
+    ann = memory.user("ann")
+    await ann.add_memories([f"The boat of {made_up()} is number {n}." for n in range(50)])
+    await memory.work()
+
+    async def asked(searches: int = 40) -> None:
+        for _ in range(searches):
+            await ann.search_memory("boat")
+
+    await asked(1)
+    before = await turns_of_others(asked())
+    monkeypatch.setattr(memory._flow.recall, "_pace", Pace(1))  # as if there were hundreds of times as many
+    assert await turns_of_others(asked()) >= before + 40 - 1
 
 
 async def test_a_large_graph_is_put_together_in_a_thread(memory):

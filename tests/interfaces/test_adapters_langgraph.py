@@ -25,6 +25,7 @@ from langgraph.store.memory import InMemoryStore
 from recollect import Memory, sync
 from recollect.adapters.langgraph import Store, item_id
 from recollect.errors import TooLarge, ValidationError
+from recollect.pace import PORTION
 from recollect.stores import open_store
 from recollect.testing.fakes import CountingStore, HashingEmbedder
 
@@ -306,6 +307,28 @@ async def test_a_default_ttl_comes_from_the_configuration(memory, clock):
     assert await store.aget(PREFS, "code")
     clock.advance(minutes=3)
     assert await store.aget(PREFS, "code") is None
+
+
+async def test_a_large_batch_is_prepared_in_portions(store, monkeypatch):
+    row, rows, draft = 0, [0], store._draft
+
+    def counted(op: PutOp) -> Any:
+        nonlocal row
+        row += 1
+        rows.append(row)
+        return draft(op)
+
+    async def others() -> None:
+        nonlocal row
+        while True:
+            row = 0
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(store, "_draft", counted)
+    waiting = asyncio.create_task(others())
+    await store.abatch([PutOp(PREFS, f"k{n}", {"n": n}) for n in range(PORTION)])
+    waiting.cancel()
+    assert max(rows) <= PORTION // 2
 
 
 # ── namespaces and users ─────────────────────────────────────────────────────────────────────────

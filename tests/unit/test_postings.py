@@ -142,3 +142,23 @@ def test_only_part_of_a_text_of_very_many_words_is_stemmed():
 
 def letters(number: int) -> str:
     return "".join(string.ascii_lowercase[int(digit)] for digit in str(number))
+
+
+def test_words_merged_in_a_thread_are_used_only_if_no_more_came_meanwhile():
+    words = Words(Vocabulary("en"))
+    words.read(["a red boat"], together=True)
+    merged = words.merging()()
+    words.read(["a green boat"], together=True)
+    words.take(merged)
+    assert words.unmerged
+    assert words.scores(["boat"], 2).astype(bool).tolist() == [True, True]
+
+
+def test_rows_that_somebody_else_has_read_meanwhile_are_not_added_again():
+    words = Words(Vocabulary("en"))
+    portion = words.vocabulary.read(["a red boat"])
+    words.read(["a red boat"])
+    words.add(0, portion)
+    assert len(words) == 1
+    words.add(1, words.vocabulary.read(["a green boat", "a train"]))
+    assert words.scores(["boat"], 3).astype(bool).tolist() == [True, True, False]

@@ -107,7 +107,7 @@ SEES: dict[str, set[str]] = {
     "interfaces": BELOW_FLOW | FLOW | FRONT | {"interfaces", "importers", "stores", "embedders", "server", ""},
     "adapters": NOUNS
     | FRONT
-    | {"sync", "conversation", "long_term", "context", "context_policy", "policies.shells", "unfolding"},
+    | {"sync", "conversation", "long_term", "context", "context_policy", "pace", "policies.shells", "unfolding"},
     **dict.fromkeys(SHAPES, NOUNS | {"adapters", "policies.shells"}),
     "importers": NOUNS | FRONT | {"validate", "conversation", "importers"} | SHAPES,
     "testing": BELOW_FLOW | FLOW | FRONT | {"stores", "testing"},

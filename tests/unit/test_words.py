@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from recollect.policies import words
 from recollect.policies.inflections import WORD_OF
+from recollect.policies.passages import may_have
 from recollect.policies.words import QUERY_TERMS_MAX, STEMMED_MAX, STOP_WORDS, WORD_MAX, query_terms, terms, terms_among
 
 
@@ -194,3 +195,13 @@ def test_wanted_terms_are_those_that_all_terms_have(wanted):
     for text in texts:
         for language in ("en", "de"):
             assert terms_among(text, wanted, language) == wanted & {*terms(text, language)}
+
+
+@given(
+    st.sampled_from([*WORD_OF, *WORD_OF.values()])
+    | st.from_regex(r"['.,]*[a-zA-Z]{1,9}(ing|ies|ed|y|s)?[.,']*", fullmatch=True)
+    | st.text()
+)
+def test_the_quick_check_of_a_reranker_passes_every_word_that_has_a_term(word):
+    for language in ("en", "de"):
+        assert all(may_have(word, (term[:1],)) for term in terms(word, language))

@@ -47,6 +47,9 @@ async def graph(request: Request, owner: Owner, entity: str = USER, depth: int =
         near = await owner.graph.neighbours(entity, depth=depth, limit=DRAWN)
         relations = await owner.graph.relations(entity, ended=True)
     start = near.entities[0] if near.entities else None
-    drawn = await asyncio.to_thread(picture, near, owner.id)  # finding room for all the text is a lot of arithmetic
-    view = GraphPage(start, depth, drawn, tuple(relations), tuple(everything))
-    return page(request, "graph", view)
+
+    def drawn() -> Response:
+        view = GraphPage(start, depth, picture(near, owner.id), tuple(relations), tuple(everything))
+        return page(request, "graph", view)
+
+    return await asyncio.to_thread(drawn)  # finding room for all the text is a lot of arithmetic, and entities are many
