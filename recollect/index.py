@@ -62,7 +62,7 @@ READ_ROWS, READ_CHARACTERS, ENCODED_ROWS = 500, 100_000, 5_000
 """Rows whose words are read, how long their texts may be together, and rows whose vectors are encoded, before yielding
 to other tasks.
 """
-LONG_CHARACTERS = 6_000
+LONG_CHARACTERS, LONG_ASCII = 6_000, 20_000
 """From this length on, a text may have so many words that numbering them takes too long between two waits."""
 MERGED = 200
 """Words that are merged in the time that one unit of work takes."""
@@ -454,7 +454,7 @@ class PartitionIndex:
         """Read the next texts in a thread, if one of them is long. Returns whether it did."""
         first = len(self._words)
         end = self._portion_end(first)
-        if max(self._length[first:end], default=0) < LONG_CHARACTERS:
+        if not self._has_long(first, end):
             return False
         texts = [_worded(self.records[row]) for row in range(first, end)]
         self._words.add(first, await asyncio.to_thread(self.vocabulary.read, texts))
@@ -492,8 +492,12 @@ class PartitionIndex:
         """Roughly how many portions are to be read before a query; 0 if it may as well read them itself."""
         first = len(self.records) - max(self.unread, self.unsigned if for_signs else 0)
         lengths = self._length[first:]
-        is_long = max(lengths, default=0) >= LONG_CHARACTERS
-        return len(lengths) // READ_ROWS + sum(lengths) // READ_CHARACTERS + is_long
+        return len(lengths) // READ_ROWS + sum(lengths) // READ_CHARACTERS + self._has_long(first, len(self.records))
+
+    def _has_long(self, first: int, end: int) -> bool:
+        """Whether one of these texts may have many thousands of words: in Chinese, each character begins two."""
+        rows = [row for row in range(first, end) if self._length[row] >= LONG_CHARACTERS]
+        return any(self._length[row] >= LONG_ASCII or not self.records[row].content.isascii() for row in rows)
 
     @property
     def unread(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from recollect import Memory, privacy, reranking, sections
-from recollect.index import LONG_CHARACTERS, READ_CHARACTERS, READ_ROWS, PartitionIndex
+from recollect.index import LONG_ASCII, LONG_CHARACTERS, READ_CHARACTERS, READ_ROWS, PartitionIndex
 from recollect.pace import PORTION, Pace, apart
 from recollect.policies.trimming import sentences
 from recollect.postings import Vocabulary
@@ -104,7 +104,7 @@ async def test_a_few_long_texts_are_read_in_as_many_portions_as_many_short_ones(
     assert turns >= len(portions) >= TEXTS * LONG // READ_CHARACTERS
 
 
-async def test_a_long_text_is_cut_into_words_in_a_thread_and_a_short_one_at_once(memory, monkeypatch):
+async def test_a_long_text_is_cut_into_words_in_a_thread_and_a_usual_one_at_once(memory, monkeypatch):
     here, cut, readers = threading.get_ident(), Vocabulary.cut, {}
 
     def noted(vocabulary: Vocabulary, text: str) -> list[str]:
@@ -112,12 +112,13 @@ async def test_a_long_text_is_cut_into_words_in_a_thread_and_a_short_one_at_once
         return cut(vocabulary, text)
 
     monkeypatch.setattr(Vocabulary, "cut", noted)
-    short, long = "The boat is red.", hostile(7)
-    assert len(short) < LONG_CHARACTERS < len(long)
-    for user, text in (("bob", short), ("ann", long)):
-        await memory.user(user).add_memory(text)
-        assert [hit.content for hit in await memory.user(user).search_memory("boat")] == [text]
-    assert readers[short] == here != readers[long]
+    usual, long, dense = f"A boat. {'It is red. ' * 1_000}", hostile(7), "一艘船" * (LONG_CHARACTERS // 3) + " boat"
+    assert LONG_CHARACTERS < len(usual) < LONG_ASCII <= len(long)
+    for number, text in enumerate((usual, long, dense)):
+        user = memory.user(f"user {number}")
+        await user.add_memory(text)
+        assert [hit.content for hit in await user.search_memory("boat")] == [text]
+    assert [readers[text] == here for text in (usual, long, dense)] == [True, False, False]
 
 
 async def test_texts_read_in_portions_are_found_as_before(memory, open_memory, monkeypatch):
