@@ -10,6 +10,7 @@ import functools
 import importlib
 import itertools
 import re
+import threading
 import unicodedata
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -285,12 +286,18 @@ def _stems(word: str) -> tuple[str, ...]:
 def _stem(word: str) -> str:
     """The stem of a word; the word itself, at once, where nothing can be cut off."""
     word = WORD_OF.get(word, word)
-    stemmed: str = _english().stemWord(word) if word.endswith(_ENDINGS) else word
+    stemmed: str = _stemmers.english.stemWord(word) if word.endswith(_ENDINGS) else word
     return stemmed
 
 
-@functools.cache
-def _english() -> Any:
-    # Imported at the first English word: the package loads all of its thirty languages,
-    # which takes longer than everything else Recollect does at startup.
-    return importlib.import_module("snowballstemmer").stemmer("english")
+class _Stemmers(threading.local):
+    """One stemmer for each thread: a stemmer holds the word that it works on."""
+
+    @functools.cached_property
+    def english(self) -> Any:
+        # Imported at the first English word: the package loads all of its thirty languages,
+        # which takes longer than everything else Recollect does at startup.
+        return importlib.import_module("snowballstemmer").stemmer("english")
+
+
+_stemmers = _Stemmers()

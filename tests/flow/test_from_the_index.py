@@ -187,12 +187,12 @@ def ms(time: Any) -> int:
     return round(time.timestamp() * 1_000)
 
 
-def check_notes(index: PartitionIndex, now: int) -> None:
+async def check_notes(index: PartitionIndex, now: int) -> None:
     """Check that the notes that were kept are those that would be made now."""
     kept: dict[str, Any] = {}
-    lines = sections._profile(index, now, kept)
+    lines = await sections._profile(index, now, kept)
     index.notes, made = None, {}
-    assert sections._profile(index, now, made) == lines
+    assert await sections._profile(index, now, made) == lines
     assert made == kept
 
 
@@ -217,7 +217,7 @@ async def test_an_index_answers_what_the_store_would(open_memory, store_url, clo
         await dice.choice((one, two)).step()
         reader = dice.choice((one, two))
         index = await reader.memory._flow.indexes.current(ANN)
-        check_notes(index, clock())
+        await check_notes(index, clock())
         check_ties(index)
         await check_known(reader)
         await check_sessions(reader)

@@ -1,10 +1,12 @@
 """The words that texts are found by."""
 
 import doctest
+import itertools
 import subprocess
 import sys
 import time
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +20,18 @@ from recollect.policies.words import QUERY_TERMS_MAX, STEMMED_MAX, STOP_WORDS, W
 
 def test_the_documented_examples_are_true():
     assert doctest.testmod(words) == (0, 6)
+
+
+def test_words_are_stemmed_the_same_in_many_threads_at_once():
+    tried = ["".join(letters) + ending for letters in itertools.permutations("abcde") for ending in ("ing", "ations")]
+    alone, switching = [words._stem(word) for word in tried], sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(lambda _: [words._stem(word) for word in tried], range(4)))
+    finally:
+        sys.setswitchinterval(switching)
+    assert all(each == alone for each in found)
 
 
 @pytest.mark.parametrize(
