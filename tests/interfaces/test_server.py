@@ -855,7 +855,7 @@ async def test_another_asgi_server_opens_and_closes_the_memory(tmp_path, monkeyp
 
 # ── Whatever the description allows ──────────────────────────────────────────────────────────────
 
-CALLS, CALLS_EACH = 5_000, 72
+CALLS, CALLS_EACH = 5_000, 44
 THERE = {
     "user": "ann", "session": "monday", "id": "seat", "key": "city", "agent": "support", "type": "customer",
     "name": "Ana",
