@@ -1,19 +1,14 @@
-"""What the handles share: arguments that several verbs take, checked once, and the list that two of them offer."""
+"""What the handles share: the arguments that several verbs take, checked in one place."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from recollect import validate
-from recollect.filters import Filter
 from recollect.layers import SEARCHED_LAYERS
-from recollect.records import Record, Scope
-
-if TYPE_CHECKING:
-    from recollect.flow import Flow
 
 T = TypeVar("T")
 
@@ -50,15 +45,3 @@ def reprocess_options(by: Any, apply: Any, again: Any) -> dict[str, Any]:
         "apply": validate.switch(apply, "apply"),
         "again": validate.switch(again, "again"),
     }
-
-
-async def listed(
-    flow: Flow, scope: Scope, layer: str, where: Any, limit: int, after: str | None, at: Any, newest_first: bool
-) -> tuple[list[Record], str | None]:
-    """A page of what a partition holds, and the cursor of the next."""
-    test = validate.where(where, at=validate.moment(at, "at"))
-    filter = Filter(scope.partition, layers=(validate.layer(layer),), test=test)
-    page = await flow.ledger.list(
-        filter, newest_first=bool(newest_first), limit=validate.limit(limit), after=validate.cursor(after)
-    )
-    return list(page.records), page.after

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recollect import long_term, validate
-from recollect.arguments import call, key, listed, searched_layers
+from recollect.arguments import call, key, searched_layers
 from recollect.customizations import Customizations
 from recollect.errors import NotFound, TooLarge, ValidationError
+from recollect.filters import Filter
 from recollect.graph import Graph
 from recollect.handles import Handle
 from recollect.learnings import Learnings
@@ -159,7 +160,12 @@ class Owner(Handle):
 
         Relative times in the filter, such as "-7d", count back from `at`, so that they mean the same on every page.
         """
-        return await listed(self._flow, self._scope, layer, where, limit, after, at, newest_first)
+        test = validate.where(where, at=validate.moment(at, "at"))
+        filter = Filter(self._scope.partition, layers=(validate.layer(layer),), test=test)
+        page = await self._flow.ledger.list(
+            filter, newest_first=bool(newest_first), limit=validate.limit(limit), after=validate.cursor(after)
+        )
+        return list(page.records), page.after
 
     async def search_memory(
         self,
