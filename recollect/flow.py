@@ -231,6 +231,7 @@ class Flow:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.worker.stop()
         await self.flush_uses()
+        await self.indexes.kept_all()
 
     async def _finish_work(self) -> None:
         """Run due jobs for a moment, so that a short script leaves nothing to the next one."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.arrangement import Arrangement, Born
+from recollect.kept_words import KeptWords, Messages, read_with
 from recollect.kinship import Kinship
 from recollect.layers import LAYERS, SEARCHED_LAYERS, is_current
 from recollect.pace import apart
@@ -64,6 +65,10 @@ to other tasks.
 """
 LONG_CHARACTERS, LONG_ASCII = 6_000, 20_000
 """From this length on, a text may have so many words that numbering them takes too long between two waits."""
+KEPT_CHARACTERS, KEPT_SHARE = 1_000_000, 8
+"""How much must have been read anew for it to be worth keeping, and that this is more than one part in so many: reading
+a million characters takes a tenth of a second, and everything is kept anew each time.
+"""
 MERGED = 200
 """Words that are merged in the time that one unit of work takes."""
 LIKE_ROWS = 8
@@ -128,6 +133,7 @@ class PartitionIndex:
         self._layer: NDArray[np.int16] = np.zeros(ROWS, np.int16)
         self._until: NDArray[np.int64] = np.zeros(ROWS, np.int64)
         self._length = array("I")
+        self._characters = self._unkept = 0
         # Nothing ends between these two times.
         self._steady = NEVER, 0
         self._masks: dict[tuple[str, ...], tuple[NDArray[np.bool_], bool]] = {}
@@ -139,6 +145,8 @@ class PartitionIndex:
         self._removed = self._ended = 0
         self.notes: Notes | None = None
         """What was built from some layers for the last question, while it is valid."""
+        self.keep_again_at_s = 0.0
+        """When what was read of it may be kept again."""
         self.laid_aside: object = None
         """Its `state` when it was last spilled to a file."""
         self.lacks_news = False
@@ -151,6 +159,8 @@ class PartitionIndex:
         self._forget_answers()
         for id in delta.dropped:
             self._remove(id)
+        if delta.dropped:
+            self.lost_kept()
         # By birth, whatever order the store reports a commit in, so that equal scores rank the same everywhere.
         told = sorted(delta.put, key=attrgetter("born"))
         # Heads first: the head of a session says whether its messages may be found.
@@ -218,7 +228,9 @@ class PartitionIndex:
         numbers = self._layers
         self._layer[first:end] = [numbers.setdefault(record.layer, len(numbers)) for record in records]
         self._born.extend([_packed(record.born) for record in records])
-        self._length.extend([len(record.content) for record in records])
+        lengths = [len(record.content) for record in records]
+        self._length.extend(lengths)
+        self._characters += sum(lengths)
         for row, record in zip(rows, records, strict=True):
             if record.layer == "conversation":
                 self._place(row, self.sessions.setdefault(record.scope.session, array("I")))
@@ -447,8 +459,13 @@ class PartitionIndex:
         self._read_texts(len(self.records))
 
     def _read_texts(self, end: int, *, together: bool = False) -> None:
-        if len(self._words) < end:
-            self._words.read([_worded(self.records[row]) for row in range(len(self._words), end)], together=together)
+        first = len(self._words)
+        if first < end:
+            self._words.read(self._texts(range(first, end)), together=together)
+            self._unkept += sum(self._length[first:end])
+
+    def _texts(self, rows: Iterable[int]) -> list[str]:
+        return [_worded(self.records[row]) for row in rows]
 
     async def read_long(self) -> bool:
         """Read the next texts in a thread, if one of them is long. Returns whether it did."""
@@ -456,14 +473,50 @@ class PartitionIndex:
         end = self._portion_end(first)
         if not self._has_long(first, end):
             return False
-        texts = [_worded(self.records[row]) for row in range(first, end)]
+        texts = self._texts(range(first, end))
         self._words.add(first, await asyncio.to_thread(self.vocabulary.read, texts))
+        self._unkept += sum(self._length[first:end])
         return True
 
     async def merge(self) -> None:
         """Merge the words of the texts that were read; if they are many, in a thread."""
         if unmerged := self._words.unmerged:
             self._words.take(await apart(self._words.merging(), unmerged // MERGED))
+
+    @property
+    def may_take_over(self) -> bool:
+        """Whether much is to be read, and none of it has been."""
+        return not len(self._words) and self._characters >= KEPT_CHARACTERS
+
+    async def take_over(self, data: bytes) -> None:
+        """Take over the words of messages that an earlier index has read, and read the texts that are new."""
+        taken = await read_with(data, self.language, self._messages(), self._length[:], self.vocabulary, self._texts)
+        if taken is not None:
+            self._words.add(0, taken[0])
+            self._unkept = taken[1]
+
+    def _messages(self) -> Messages:
+        """The messages here that are not gone."""
+        number = self._layers.get("conversation", GONE - 1)
+        rows = (self._layer[: len(self.records)] == number).nonzero()[0]
+        return Messages(rows, np.array(self._born, np.int64)[rows], np.array(self._length, np.int64)[rows])
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether much was read that an index of a later start would have to read again."""
+        return self._unkept >= KEPT_CHARACTERS and self._unkept * KEPT_SHARE >= self._characters
+
+    def packing(self) -> Callable[[], bytes]:
+        """What packs the words of all messages read so far, to be kept. It may run in a thread."""
+        messages, (lengths, keys), language = self._messages(), self._words.standing(), self.language
+        read = messages.rows < len(lengths)
+        messages, known = Messages(*(each[read] for each in messages)), self.vocabulary
+        self._unkept = 0
+        return lambda: KeptWords.of(messages, lengths, keys(), known).packed(language)
+
+    def lost_kept(self) -> None:
+        """Note that nothing of this is kept any more, or that it could not be."""
+        self._unkept = sum(self._length[: len(self._words)])
 
     def read_on(self, *, for_signs: bool) -> bool:
         """Read some of what came since the last query. Returns whether to go on, after yielding to other tasks.

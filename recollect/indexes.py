@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 
 from recollect.aside import Aside
+from recollect.errors import RecollectError
 from recollect.home import Home
 from recollect.index import WASTED_ROWS, PartitionIndex
 from recollect.postings import Vocabulary
 from recollect.records import Partition
-from recollect.stores.contract import Store, offers_of
+from recollect.stores.contract import Mark, Store, offers_of
 
 log = logging.getLogger("recollect.index")
 
@@ -37,6 +38,8 @@ VOCABULARIES = 2
 ASKED_TOGETHER = 4
 """Partitions used by two consecutive queries: each queries the user's and the org's."""
 PAGE = 1_000
+KEPT_EVERY_S = 600.0
+"""How long after what was read of a partition was kept it may be kept again: whoever forgets often loses it often."""
 
 
 class Indexes:
@@ -56,7 +59,8 @@ class Indexes:
         self._home = Home()
         offers = offers_of(store)
         self._aside = Aside(offers.folder, bytes_max) if offers.folder is not None else None
-        self._unchanged = offers.unchanged
+        self._unchanged, self._keep, self._kept = offers.unchanged, offers.keep, offers.kept
+        self._keeping: dict[Partition, asyncio.Task[None]] = {}
         self._shape = (model, dimensions, language, earlier_model)
         self.other_models: set[str] = set()
         self._bytes_max, self._awake_max = bytes_max, awake
@@ -140,7 +144,10 @@ class Indexes:
             return await self._caught_up(partition)
         self._read_in[partition] = asyncio.get_running_loop().create_future()
         try:
-            return await self._caught_up(partition)
+            index = await self._caught_up(partition)
+            if self._kept is not None and index.may_take_over:
+                await self._take_over(self._kept, partition, index)
+            return index
         finally:
             self._read_in.pop(partition).set_result(None)
 
@@ -178,6 +185,47 @@ class Indexes:
                 self.tell_of(index.other_models)
                 return index
             await asyncio.sleep(0)  # a store in memory would never yield to other tasks
+
+    async def _take_over(
+        self, kept: Callable[[Partition], Awaitable[bytes | None]], partition: Partition, index: PartitionIndex
+    ) -> None:
+        """Give a fresh index the words that an earlier one has read."""
+        try:
+            data = await kept(partition)
+        except RecollectError as error:
+            log.warning("texts are read again: what was kept of them cannot be read (%s)", error)
+            return
+        if data is not None:
+            await index.take_over(data)
+
+    def keep(self, partition: Partition) -> None:
+        """Have the store keep what was read of this partition, in the background, if that is worth it."""
+        index = self._held.get(partition)
+        if self._keep is None or index is None or not index.is_worth_keeping or partition in self._keeping:
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() >= index.keep_again_at_s:
+            index.keep_again_at_s = loop.time() + KEPT_EVERY_S
+            self._keeping[partition] = loop.create_task(self._kept_now(self._keep, partition, index))
+
+    async def _kept_now(
+        self, keep: Callable[[Partition, Mark, bytes], Awaitable[bool]], partition: Partition, index: PartitionIndex
+    ) -> None:
+        is_kept = False
+        try:
+            mark, packed = index.mark, index.packing()
+            data = await asyncio.to_thread(packed)
+            is_kept = mark is not None and await keep(partition, mark, data)
+        except RecollectError as error:
+            log.info("the words of a user's messages were not kept, and will be read again (%s)", error)
+        finally:
+            del self._keeping[partition]
+            if not is_kept:
+                index.lost_kept()
+
+    async def kept_all(self) -> None:
+        """Wait until everything is kept that is being kept now."""
+        await asyncio.gather(*self._keeping.values(), return_exceptions=True)
 
     def _used(self, partition: Partition, index: PartitionIndex) -> PartitionIndex:
         """Return the index, marked as awake and most recently used."""
@@ -277,6 +325,7 @@ class Indexes:
             self._aside.drop(partition)
         if partition in self._held:
             self._held[partition].lacks_news = True
+            self._held[partition].lost_kept()
 
     def _fresh(self, partition: Partition) -> PartitionIndex:
         self.drop(partition)
@@ -295,7 +344,9 @@ class Indexes:
                 self.drop(partition)
 
     def close(self) -> None:
-        """Discard the spilled indexes."""
+        """Discard the spilled indexes, and give up what is being kept."""
+        for task in self._keeping.values():
+            task.cancel()
         if self._next_look is not None:
             self._next_look.cancel()
         if self._aside is not None:

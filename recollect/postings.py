@@ -53,6 +53,7 @@ TOGETHER, PORTION = 16, 1_000
 """From this many texts on they are read together, in portions of this size."""
 ROW_BITS, ENTRY_BITS = 24, 32
 """An entry is a row with a count; a key is a word with an entry."""
+ENTRY_MASK = (1 << ENTRY_BITS) - 1
 UNKNOWN = 0
 """The number that no word has."""
 LATE_SHARE = 12
@@ -66,11 +67,24 @@ Told: TypeAlias = Sequence[tuple[Entries, float]]
 """For each term of a question, its rows and how informative it is."""
 
 
+class Spelled(NamedTuple):
+    """A word with a number of its own, and whether it is found only as written, not by its stem."""
+
+    word: str
+    is_exact: bool
+
+
 class Portion(NamedTuple):
     """The words of some rows, counted from 0: as keys, and how many each row has."""
 
     keys: NDArray[np.int64]
     lengths: Sequence[int]
+
+    def placed(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The keys, with these rows in place of the first, the second and so on."""
+        places = (self.keys & ENTRY_MASK) >> COUNT_BITS
+        moved: NDArray[np.int64] = self.keys + (rows[places] - places << COUNT_BITS)
+        return moved
 
 
 class Vocabulary(dict[str, int]):
@@ -89,6 +103,8 @@ class Vocabulary(dict[str, int]):
         self._lock = threading.RLock()
         self._count = 0
         self._exact: dict[str, int] = {}
+        # Each word that has a number of its own, in the order of these numbers, which begin at 1.
+        self._spelled: list[str] = []
         self._several: list[list[int]] = []
         self._of_term: dict[str, list[int]] = {}
         # Words that are not stemmed yet, by their first letters, in the order of their numbers; these beginnings, by
@@ -144,6 +160,7 @@ class Vocabulary(dict[str, int]):
             else:
                 unread[beginning] = [word]
                 self._begun.setdefault(word[:2], []).append(beginning)
+        self._spelled.extend(plain)
         self.update(zip(plain, counting(self._count + 1), strict=False))
         self._count += len(plain)
 
@@ -182,6 +199,18 @@ class Vocabulary(dict[str, int]):
             for word in filterfalse(self.__contains__, words):
                 # A word of letters and digits alone has one form, itself.
                 self[word] = self._exactly(word) if word.isalnum() else self._number_of(forms(word), by_stem=False)
+
+    def spelled(self, numbers: Iterable[int]) -> list[Spelled]:
+        """The words that have these numbers."""
+        words = [(self._spelled[number - 1], number) for number in numbers]
+        return [Spelled(word, self._exact.get(word) == number) for word, number in words]
+
+    def respelled(self, words: Sequence[Spelled]) -> NDArray[np.int64]:
+        """The numbers that words from another vocabulary of this language have in this one."""
+        with self._lock:
+            self._learn([word for word, is_exact in words if not is_exact])
+            numbers = [self._exactly(word) if is_exact else self[word] for word, is_exact in words]
+        return np.array(numbers, np.int64)
 
     def numbers(self, words: Sequence[str]) -> list[int]:
         """The numbers of these words; for a word with several forms, those of each form."""
@@ -226,10 +255,6 @@ class Vocabulary(dict[str, int]):
         begun = chain.from_iterable([self._begun[start] for start in beginnings(term, self._begun)])
         return [beginning for beginning in begun if beginning.startswith(kept)]
 
-    def _next(self) -> int:
-        self._count += 1
-        return self._count
-
     def _number_of(self, found: Sequence[str], *, by_stem: bool) -> int:
         """The number of a word with these forms."""
         return self._one_for([self[form] if by_stem and is_stemmed(form) else self._exactly(form) for form in found])
@@ -243,7 +268,9 @@ class Vocabulary(dict[str, int]):
 
     def _exactly(self, form: str) -> int:
         if form not in self._exact:
-            self._exact[form] = self._next()
+            self._count += 1
+            self._spelled.append(form)
+            self._exact[form] = self._count
             self._of_term.setdefault(form, []).append(self._exact[form])
         return self._exact[form]
 
@@ -297,13 +324,16 @@ class Together:
             entries.frombytes(self._entries[self._starts[place] : self._starts[place + 1]].tobytes())
         return entries
 
-    def with_more(self, keys: NDArray[np.int64]) -> Together:
-        """These keys and others, merged."""
-        if not len(self):
-            return Together(keys)
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """All of it as keys, in order."""
         starts: NDArray[np.int64] = np.array(self._starts, np.int64)
         words = np.repeat(np.array(self._words, np.int64), starts[1:] - starts[:-1])
-        return Together(np.concatenate((words << ENTRY_BITS | self._entries, keys)))
+        return words << ENTRY_BITS | self._entries
+
+    def with_more(self, keys: NDArray[np.int64]) -> Together:
+        """These keys and others, merged."""
+        return Together(np.concatenate((self.keys, keys)) if len(self) else keys)
 
 
 _NOTHING = Together(np.empty(0, np.int64))
@@ -354,6 +384,11 @@ class Words:
         """What merges all keys of now into one order. It changes nothing, so that it may run in a thread."""
         held, keys = self._together, (np.array(self._late, np.int64), *self._portions)
         return lambda: held.with_more(np.concatenate(keys))
+
+    def standing(self) -> tuple[Sequence[int], Callable[[], NDArray[np.int64]]]:
+        """How many words each row has, and what returns all keys of now in order; that may run in a thread."""
+        merging = self.merging()
+        return self._lengths[:], lambda: merging().keys
 
     def take(self, merged: Together) -> None:
         """Use what was merged, unless more has come since."""

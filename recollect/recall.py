@@ -332,6 +332,8 @@ class Recall:
             if not any([await _read_much(index, question) for index in indexes]):
                 break
         self._searched = sum(map(len, indexes))
+        for partition in partitions:
+            self._indexes.keep(partition)
         return indexes
 
     async def _looked_again(self, first: _Scored, question: Question, layers: Sequence[str], now: int) -> _Scored:

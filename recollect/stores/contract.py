@@ -260,6 +260,12 @@ class Offers(NamedTuple):
     """Whether messages, and what is learned from them, can be written in one commit."""
     lives: Mapping[str, int] = MappingProxyType({})
     """Lifetimes that it proposes, by layer, in milliseconds."""
+    keep: Callable[[Partition, Mark, bytes], Awaitable[bool]] | None = None
+    """Keeps what somebody made of all that a partition holds, in place of what was kept before; False if the partition
+    is no longer at this mark. The first record that is dropped takes it along, in the same transaction.
+    """
+    kept: Callable[[Partition], Awaitable[bytes | None]] | None = None
+    """What is kept for a partition; None if nothing is."""
     folder: Path | None = None
     """A folder on the same disk, where this process may spill what it holds."""
     oldest_models: frozenset[str] | None = None

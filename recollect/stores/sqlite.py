@@ -101,6 +101,17 @@ from taken join jobs using (part, id) join partitions using (part) order by firs
 _OLDEST_MODELS = """
 select distinct model from (select model from records order by row limit 50) where model is not null
 """
+# What is kept of a partition, once there is something to keep. No version of Recollect needs it, so it is not a step of
+# the schema. Triggers discard it, so that a process of an earlier version, which knows nothing of it and may be at work
+# on the same file, leaves there none of what it forgets.
+_KEPT = (
+    "create table if not exists kept (part integer primary key, data blob not null)",
+    """create trigger if not exists kept_until_dropped after update of dropped, born on records
+        when new.dropped or new.born <> old.born
+        begin delete from kept where part = new.part; end""",
+    """create trigger if not exists kept_until_purged after delete on records
+        begin delete from kept where part = old.part; end""",
+)
 # All, less the expired ones: both are counted along an index, and only dead rows are read.
 _COUNTS = """
 with counted (layer, held) as (
@@ -217,6 +228,22 @@ class SqliteStore:
             return await self._file.write(lambda db: _forget_whole(db, where, now, limit))
         return await forget_part(self, where, now, limit)
 
+    async def keep(self, partition: Partition, mark: Mark, data: bytes) -> bool:
+        """Keep something made of all that a partition holds at this mark, until a record of it is dropped."""
+        if self._file.read_only:
+            return False
+
+        def work(db: Connection) -> bool:
+            part, head = _head(db, partition)
+            if not part or not _is_at(head, mark):
+                return False
+            for statement in _KEPT:
+                db.execute(statement)
+            db.execute("insert or replace into kept (part, data) values (?, ?)", (part, data))
+            return True
+
+        return await self._file.write(work, durable=False)
+
     async def compact(self) -> None:
         await self._file.compact()
 
@@ -270,6 +297,17 @@ class SqliteStore:
     def unchanged(self, marks: Mapping[Partition, Mark]) -> bool:
         """Whether `changes` has nothing to report after any of these marks: one look at the file for all of them."""
         return all(map(_is_at, self._peek_heads(*marks), marks.values()))
+
+    async def kept(self, partition: Partition) -> bytes | None:
+        """What `keep` was last given for a partition; None if there is nothing, or it had to go."""
+
+        def work(db: Connection) -> bytes | None:
+            if not db.execute("select 1 from sqlite_master where name = 'kept'").fetchone():
+                return None
+            row = db.execute("select data from kept where part = ?", (_head(db, partition)[0],)).fetchone()
+            return row[0] if row else None
+
+        return await self._file.read(work)
 
     async def search(
         self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int

@@ -14,7 +14,7 @@ from recollect.filters import Filter
 from recollect.layers import PUBLIC_LAYERS
 from recollect.records import Changes, Job, Partition
 from recollect.stores import open_store, sqlite
-from recollect.stores.contract import forget_whole, is_veil
+from recollect.stores.contract import Mark, forget_whole, is_veil
 from recollect.stores.sqlite import _select, living_by_ids
 from recollect.stores.sqlite_file import MIGRATIONS
 from recollect.testing.conformance import StoreConformance
@@ -188,6 +188,43 @@ async def test_a_file_of_the_first_version_can_be_read_and_copied_unmigrated(tmp
     async with opened(f"sqlite:///{copy}") as store:
         assert store.describe()["schema_version"] == len(MIGRATIONS)
         assert (await one(store, "a")).content == "hello"
+
+
+async def test_what_is_kept_of_a_user_is_of_the_very_state_that_it_was_made_of(tmp_path: Path):
+    async with opened(f"sqlite:///{tmp_path}/kept.db") as store:
+        assert await store.kept(ANN) is None
+        assert not await store.keep(ANN, Mark(1, 0, 0), b"of nobody")
+        await put(store, message("a"), message("b"))
+        seen = await mark_of(store)
+        assert await store.keep(ANN, seen, b"of a and b")
+        assert (await store.kept(ANN), await store.kept(BOB)) == (b"of a and b", None)
+        await put(store, message("c"))
+        assert not await store.keep(ANN, seen, b"late")
+        assert await store.kept(ANN) == b"of a and b"
+        await store.commit(Changes(ANN, drop=("a",)), NOW)
+        assert await store.kept(ANN) is None
+        assert not await store.keep(ANN, seen, b"too late")
+        assert await store.kept(ANN) is None
+
+
+async def test_a_place_to_keep_something_is_made_when_it_is_needed_and_is_no_new_version_of_the_file(tmp_path: Path):
+    path = tmp_path / "kept.db"
+
+    def tables():
+        with closing(sqlite3.connect(path)) as db:
+            return {row[0] for row in db.execute("select name from sqlite_master")}
+
+    async with opened(f"sqlite:///{path}") as store:
+        await put(store, message("a"))
+        before = tables()
+        async with opened(f"sqlite:///{path}?mode=ro") as reader:
+            assert await reader.kept(ANN) is None
+            assert not await reader.keep(ANN, await mark_of(store), b"of a")
+        assert await store.keep(ANN, await mark_of(store), b"of a")
+        assert tables() - before == {"kept", "kept_until_dropped", "kept_until_purged"}
+        assert store.describe()["schema_version"] == 2 == len(MIGRATIONS)
+        async with opened(f"sqlite:///{path}?mode=ro") as reader:
+            assert await reader.kept(ANN) == b"of a"
 
 
 COMPACTING = """

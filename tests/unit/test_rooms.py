@@ -29,6 +29,7 @@ FLOW = {
     "worker",
     "enrichment",
     "index",
+    "kept_words",
     "kinship",
     "postings",
     "shelf",
