@@ -168,7 +168,8 @@ async def read_with(
         read = await asyncio.to_thread(vocabulary.read, texts_of(rows.tolist()))
         keys.append(read.placed(rows))
         lengths[rows] = read.lengths
-    return Portion(np.concatenate(keys), lengths.tolist()), int(new.sum())
+    joined = await asyncio.to_thread(np.concatenate, keys)
+    return Portion(joined, lengths.tolist()), int(new.sum())
 
 
 def _known(data: bytes, language: str, size: int, messages: Messages, vocabulary: Vocabulary) -> Known | None:

@@ -15,7 +15,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Sequence
-from itertools import filterfalse
+from itertools import accumulate, chain, filterfalse
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -118,6 +118,9 @@ WORD_CHARACTERS_MAX = 2**20
 TEXTS_AT_ONCE = 128
 """Short texts embedded before yielding to the event loop, or so many fewer long ones: a few milliseconds."""
 
+WORDS_AT_ONCE = 1_000
+"""Words that are learned together, in half the time that it takes one by one."""
+
 _BROKEN = "Search by meaning needs the data files of wordllama. Run `pip install --force-reinstall wordllama`."
 
 # Boundaries that no token of this vocabulary crosses, so that tokens can be summed word by word:
@@ -166,23 +169,29 @@ class StaticEmbedder:
     def word_vectors(self, words: Sequence[str]) -> Floats:
         """One row of length one for each single word."""
         rows = np.zeros((len(words), self.dimensions), np.float32)
-        with self._lock:
-            for place, word in enumerate(words):
-                self._add_words(word, rows[place])
+        told = [place for place, word in enumerate(words) if word[:TEXT_MAX].strip()]
+        for at in range(0, len(told), WORDS_AT_ONCE):
+            some = told[at : at + WORDS_AT_ONCE]
+            cut = [_cut(words[place]) for place in some]
+            starts = [0, *accumulate(map(len, cut[:-1]))]
+            with self._lock:
+                sums = self._sums_of([*chain.from_iterable(cut)])
+            rows[some] = np.add.reduceat(sums, starts, axis=0)
         return _of_length_one(rows)
 
     def _add_words(self, text: str, row: Floats) -> None:
         """Write the sum of the text's token vectors into the row."""
-        text = text[:TEXT_MAX]
-        if not text.strip():
-            return
-        words = _WORDS.findall("▁" + text.replace(" ", "▁"))
+        if text[:TEXT_MAX].strip():
+            np.add.reduce(self._sums_of(_cut(text)), axis=0, out=row)
+
+    def _sums_of(self, words: Sequence[str]) -> Floats:
+        """The sum of the token vectors of each word."""
         try:
             places = [*map(self._places.__getitem__, words)]
         except KeyError:
             self._learn(words)
             places = [*map(self._places.__getitem__, words)]
-        np.add.reduce(self._sums.take(places, axis=0), axis=0, out=row)
+        return self._sums.take(places, axis=0)
 
     def _learn(self, words: Sequence[str]) -> None:
         """Cache the sums of the words that are new, after making room for them."""
@@ -215,6 +224,11 @@ class StaticEmbedder:
             ids += [token.id for token in self._tokens.tokenize(word)]
         sums: Floats = np.add.reduceat(self._weights[ids].astype(np.float32), starts, axis=0)
         return sums
+
+
+def _cut(text: str) -> list[str]:
+    """The words of a text, between boundaries that no token crosses."""
+    return _WORDS.findall("▁" + text[:TEXT_MAX].replace(" ", "▁"))
 
 
 def _of_length_one(rows: Floats) -> Floats:

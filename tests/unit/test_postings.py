@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import string
+from array import array
 from collections import Counter
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from recollect.policies.inflections import WORD_OF
 from recollect.policies.scoring import K1, RARITY_ROWS, B, rarity
 from recollect.policies.words import STEMMED_MAX, beginnings, kept_by, pieces, query_terms, stem, terms
-from recollect.postings import TOGETHER, Vocabulary, Words
+from recollect.postings import TOGETHER, Vocabulary, Words, _joined_few, _joined_many
 
 SAID = """(paint), well... a,b 1,000 f#? paint paints painting dying die dye sky skies a aing
     went go going bought children Children's node.js u.s.a 3.5 c++ it's _ Zoë 日本語"""
@@ -162,3 +163,14 @@ def test_rows_that_somebody_else_has_read_meanwhile_are_not_added_again():
     assert len(words) == 1
     words.add(1, words.vocabulary.read(["a green boat", "a train"]))
     assert words.scores(["boat"], 3).astype(bool).tolist() == [True, True, False]
+
+
+@given(
+    st.lists(st.dictionaries(st.integers(0, 2**24 - 1), st.integers(1, 255), max_size=40), min_size=1, max_size=4),
+)
+def test_the_counts_of_a_word_in_its_forms_add_up_whether_they_are_few_or_many(forms):
+    lists = [array("I", [row << 8 | count for row, count in sorted(form.items())]) for form in forms]
+    if any(lists):
+        few, many = _joined_few(lists), _joined_many(lists)
+        assert few == many
+        assert [entry >> 8 for entry in many] == sorted({row for form in forms for row in form})

@@ -280,6 +280,14 @@ def test_the_vector_of_any_text_or_word_has_length_zero_or_one(embedder, texts):
     assert all(length == 0 or length == pytest.approx(1, abs=0.01) for length in lengths)
 
 
+def test_words_that_are_embedded_together_are_embedded_as_alone(embedder):
+    words = ["violin", "don't", "", "  ", "日本語", "x" * 5_000, *(f"word{number}" for number in range(1_200))]
+    together = embedder.word_vectors(words)
+    assert all(np.array_equal(row, embedder.word_vectors([word])[0]) for row, word in zip(together, words, strict=True))
+    assert not together[2:4].any()
+    assert embedder.word_vectors([]).shape == (0, 256)
+
+
 async def test_a_row_of_zeros_is_not_a_vector():
     none, some = await embed_checked(Fixed(np.array([[0, 0, 0], [3.0, 0, 4.0]])), ["", "x"])
     assert none is None
