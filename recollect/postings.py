@@ -44,7 +44,7 @@ FEW_ROWS = 16
 
 WORDS_MAX = 200_000
 """Words of one vocabulary, about 30 MB; indexes built later start another."""
-JOINED_FEW = 100
+JOINED_FEW = 60
 """Up to this many entries are added up one by one, which is quicker for few."""
 GROUPED = 4
 """Letters by which words that are not stemmed yet are grouped."""
