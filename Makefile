@@ -29,6 +29,7 @@ test:            ## run everything: types, style, unit, conformance, flow, inter
 
 lint: $(VENV)/.test ## check style and types
 	$(PY) -m ruff check .
+	$(PY) -m ruff check --preview --select PLW1514 .  # text is read and written as UTF-8, which Windows would not guess
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
