@@ -286,7 +286,7 @@ def test_the_earlier_embedder_is_the_default_unless_the_default_is_in_use():
 
 @pytest.mark.skipif(importlib.util.find_spec("fastembed") is not None, reason="fastembed is installed")
 def test_a_missing_driver_says_which_extra_installs_it():
-    with pytest.raises(EmbeddingError, match=r"pip install 'recollect\[fastembed\]'"):
+    with pytest.raises(EmbeddingError, match=r'pip install "recollect\[fastembed\]"'):
         open_embedder("fastembed:some/model", Settings())
 
 
