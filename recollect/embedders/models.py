@@ -88,9 +88,12 @@ def build(home: str | Path, source: Path | None = None) -> Model:
     except (KeyError, ValueError, TypeError) as error:
         raise EmbeddingError(f"{WEIGHTS_FILE} and {CONFIG_FILE} are not those of a BERT model.") from error
     folder = folder_of(home, MINILM)
-    folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / TOKENIZER_FILE, parts[TOKENIZER_FILE])
-    _write(folder / MODEL_FILE, exported)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / TOKENIZER_FILE, parts[TOKENIZER_FILE])
+        _write(folder / MODEL_FILE, exported)
+    except OSError as error:  # on Windows also: a file that a program has open cannot be replaced
+        raise EmbeddingError(f"{folder} cannot be written ({error.strerror}). End programs that use it.") from error
     return Model(MINILM, folder, len(exported) + len(parts[TOKENIZER_FILE]))
 
 
