@@ -64,6 +64,9 @@ for line in sys.argv[1:]:
 """
 
 
+imitated = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="open files are listed as Linux tells them")
+
+
 def started(code: str, *arguments: str, folder: Path) -> subprocess.Popen[bytes]:
     """A process that runs this code as on Windows."""
     return subprocess.Popen(
@@ -72,6 +75,7 @@ def started(code: str, *arguments: str, folder: Path) -> subprocess.Popen[bytes]
     )  # fmt: skip
 
 
+@imitated
 def test_commands_work_without_what_windows_lacks_and_write_the_same_bytes(tmp_path):
     (tmp_path / "script.txt").write_bytes("\ufeffI like Brie – really 😀.\r\nWhat do I like?\r\n".encode())
     with started(RUN_ALL, *map(json.dumps, COMMANDS), folder=tmp_path) as process:
@@ -88,6 +92,7 @@ def test_commands_work_without_what_windows_lacks_and_write_the_same_bytes(tmp_p
     assert MET in (tmp_path / "me.jsonl").read_text(encoding="utf-8")
 
 
+@imitated
 def test_a_worker_ends_cleanly_where_an_event_loop_knows_no_signals(tmp_path):
     (tmp_path / "file.jsonl").write_text('{"role": "user", "content": "I drink oolong."}', encoding="utf-8")
     (tmp_path / "recollect.toml").write_text("worker = false", encoding="utf-8")
@@ -229,3 +234,17 @@ def test_an_index_laid_aside_in_a_file_with_a_name_is_read_back_only_as_it_was_w
     assert (kept.get("ann"), kept.get("ben")) == (None, {"tea": "pot"})
     kept.close()
     assert list(tmp_path.iterdir()) == []
+
+
+# ── files from Windows ───────────────────────────────────────────────────────────────────────────
+
+
+def test_lines_from_windows_are_read_with_their_mark_and_their_ends(recollect, lines):
+    file = lines(b'\xef\xbb\xbf{"content": "The tide table is in the drawer."}\r\n{"content": "So is the key."}\r\n')
+    done = recollect("import", file, "--json")
+    assert (done.code, done.json["new"]) == (0, 2)
+
+
+def test_a_mark_further_down_is_refused_as_what_it_is(recollect, lines):
+    done = recollect("import", lines(b'{"content": "a"}\n\xef\xbb\xbf{"content": "b"}\n'), "--json")
+    assert (done.code, done.json["new"], done.json["problems"][0]["line"]) == (2, 1, 2)
