@@ -27,8 +27,10 @@ test:            ## run everything: types, style, unit, conformance, flow, inter
 	$(PY) -m recollect.testing.labelled
 	$(PY) -m pytest -n 3 --dist loadgroup -rs --durations=40
 
+# PLW1514: every text file is opened with its encoding, which Windows would not guess.
 lint: $(VENV)/.test ## check style and types
 	$(PY) -m ruff check .
+	$(PY) -m ruff check --preview --select PLW1514 .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 

@@ -1,4 +1,4 @@
-# pip install '.[server]' && uvicorn --app-dir examples fastapi_app:app
+# pip install ".[server]" && uvicorn --app-dir examples fastapi_app:app
 """A FastAPI application whose chat remembers each of its users.
 
     curl localhost:8000/chat -H 'X-User: ann' -H 'Content-Type: application/json' \

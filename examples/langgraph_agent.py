@@ -1,4 +1,4 @@
-# pip install '.[langgraph]' && python examples/langgraph_agent.py
+# pip install ".[langgraph]" && python examples/langgraph_agent.py
 """A LangGraph graph that remembers: the store keeps what the graph puts into it, and search finds it by meaning.
 
 Needs no model and no key: the node that would call a model is a stand-in, and says so.

@@ -1,4 +1,4 @@
-# pip install '.[mcp]' && python examples/mcp_desktop.py
+# pip install ".[mcp]" && python examples/mcp_desktop.py
 """What a desktop assistant does with `mcp_desktop.json`: it starts the configured command and uses its tools.
 
 Pass another file in the same format to try your own. The home folder in ours is replaced by the current folder, so

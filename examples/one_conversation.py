@@ -1,4 +1,4 @@
-# pip install '.[langchain,openai-agents,mcp]' && python examples/one_conversation.py
+# pip install ".[langchain,openai-agents,mcp]" && python examples/one_conversation.py
 """One conversation that begins in LangChain, continues in OpenAI Agents, and is searched over MCP.
 
 Needs no model and no key: a stand-in answers in place of a model, and says so.

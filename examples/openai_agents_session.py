@@ -1,4 +1,4 @@
-# pip install '.[openai-agents]' && python examples/openai_agents_session.py
+# pip install ".[openai-agents]" && python examples/openai_agents_session.py
 """An agent of the OpenAI Agents SDK whose session is kept by Recollect, and that also knows other sessions.
 
 With OPENAI_API_KEY it asks OpenAI's default model. Without it, a scripted stand-in answers, and says so.

@@ -3,10 +3,14 @@
 Reading an index back takes a fraction of a millisecond, rebuilding it takes milliseconds, so an index at rest need be
 neither held in memory nor thrown away. The file lies in the store's folder, under the same protection as the data
 there; it belongs to this process alone, and is gone with it, however it ends. What is dropped is overwritten.
+
+On Windows a file cannot be without a name. There another process could write to it, so what is read back counts only
+if it is what was written, and a power cut may leave the file behind.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import pickle
 import tempfile
@@ -33,12 +37,13 @@ AGE_S = 3_600.0
 
 @dataclass(slots=True)
 class Place:
-    """Where an object lies, how much fits there, how much it takes, and since when."""
+    """Where an object lies, how much fits there, how much it takes, since when; its digest, if others could write."""
 
     at: int
     room: int
     size: int = 0
     since_s: float = 0.0
+    digest: bytes = b""
 
 
 class Aside:
@@ -73,6 +78,7 @@ class Aside:
             self._give_up(error)
             return False
         place.since_s = self._clock_s()
+        place.digest = self._digest(data)
         self._places.move_to_end(key)
         while self.nbytes > self._bytes_max:
             self.drop(next(iter(self._places)))
@@ -119,11 +125,18 @@ class Aside:
         try:
             file = self._opened()
             file.seek(place.at)
-            # This process wrote it: the file has no name under which another could have written to it.
-            return pickle.loads(file.read(place.size))
+            data = file.read(place.size)
+            # Only what this process wrote may be unpickled.
+            if self._digest(data) != place.digest:
+                raise LookupError
+            return pickle.loads(data)
         except (OSError, pickle.UnpicklingError, EOFError, LookupError):
             self.drop(key)
             return None
+
+    def _digest(self, data: bytes) -> bytes:
+        """What tells the bytes from any others; nothing where the file has no name under which another could write."""
+        return hashlib.blake2b(data).digest() if isinstance(self._opened().name, str) else b""
 
     def drop(self, key: Hashable) -> None:
         """Drop the object under this key, and leave no trace of it."""

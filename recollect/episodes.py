@@ -373,5 +373,5 @@ def _texts(value: Any) -> tuple[str, ...]:
 def _time(value: Any, otherwise: int) -> datetime:
     try:
         return datetime.fromisoformat(value).astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
-        return as_datetime(otherwise)
+    except (TypeError, ValueError, OverflowError, OSError):
+        return as_datetime(otherwise)  # Windows raises the last for local times before 1970

@@ -49,7 +49,7 @@ class Settings:
     models: str = "~/.local/share/recollect/models"
     """Where `recollect models build` keeps models; under `XDG_DATA_HOME` if that is set."""
     quality: str = "fast"
-    """`fast`, or `best`: the reranker scores the first hits again (`pip install recollect[rerank]`)."""
+    """`fast`, or `best`: the reranker scores the first hits again (`pip install "recollect[rerank]"`)."""
     reranker: str = "large"
     """Which reranker: `large`, or `small`, which takes less than half the time and finds a little less."""
     language: str = "en"
@@ -150,7 +150,7 @@ class Settings:
     bytes_per_day: int | None = None
     """Bytes that one org may send per day."""
     tracing: bool = False
-    """Send traces of the server to OpenTelemetry (`pip install recollect[otel]`); `OTEL_*` variables say where."""
+    """Send traces of the server to OpenTelemetry (`pip install "recollect[otel]"`); `OTEL_*` variables say where."""
     requests_per_minute: int = 1_200
     """Requests per minute that one API key may send to the server; ten seconds' worth may come at once."""
 

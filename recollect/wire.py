@@ -186,8 +186,8 @@ def _retry_after_s(headers: httpx.Headers) -> float | None:
     said = headers.get("retry-after", "")
     try:
         seconds = float(said) if said[:1].isdigit() else parsedate_to_datetime(said).timestamp() - time.time()
-    except (ValueError, OverflowError):
-        return None
+    except (ValueError, OverflowError, OSError):
+        return None  # Windows raises the last for local times before 1970
     return min(max(seconds, 0.0), AGAIN_MAX_S)
 
 

@@ -48,9 +48,10 @@ itself, they refuse and name the async verb to use instead.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
@@ -98,12 +99,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+HEARS_AFTER_S = 0.2 if sys.platform == "win32" else None
+"""After how long a call that waits hears Ctrl-C: on Windows not before it has waited; elsewhere at once."""
+
 
 class _Loop:
     """An event loop on a thread of its own, and the one way to run something on it."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        # PostgreSQL's driver cannot use the loop that Windows would make.
+        self._loop = asyncio.SelectorEventLoop() if sys.platform == "win32" else asyncio.new_event_loop()
         self._door = threading.Lock()
         self._is_open = True
         self._thread = threading.Thread(target=self._go, name="recollect-sync", daemon=True)
@@ -122,7 +127,7 @@ class _Loop:
             call.close()
             raise _closed()
         try:
-            return under_way.result()
+            return _result(under_way)
         except CancelledError:
             raise _closed() from None
         except BaseException:  # an interrupt: nobody waits for the answer any more, and the work must not go on unseen
@@ -139,7 +144,7 @@ class _Loop:
             self._thread.join()
             return
         try:
-            asyncio.run_coroutine_threadsafe(call, self._loop).result()
+            _result(asyncio.run_coroutine_threadsafe(call, self._loop))
         finally:
             self.stop()
 
@@ -158,6 +163,16 @@ class _Loop:
         if refusal is not None:
             call.close()
             raise refusal
+
+
+def _result(under_way: Future[T]) -> T:
+    """What a call returns or raises, waited for so that Ctrl-C is heard."""
+    while True:
+        try:
+            return under_way.result(HEARS_AFTER_S)
+        except TimeoutError:
+            if under_way.done():  # it is the call's own
+                return under_way.result()
 
 
 async def _all_ended() -> None:

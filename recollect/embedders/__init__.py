@@ -81,4 +81,4 @@ def _driver(module: str, extra: str) -> ModuleType:
     try:
         return import_module(f"recollect.embedders.{module}")
     except ImportError as error:
-        raise EmbeddingError(f"This embedder needs more packages. Run `pip install 'recollect[{extra}]'`.") from error
+        raise EmbeddingError(f'This embedder needs more packages. Run `pip install "recollect[{extra}]"`.') from error

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import disk
 from recollect.errors import EmbeddingError, NotFound
 
 MINILM = "all-minilm-l6-v2"
@@ -83,13 +84,16 @@ def build(home: str | Path, source: Path | None = None) -> Model:
     try:
         exported: bytes = import_module("recollect.embedders.onnx_export").bert_onnx(weights, config, "embedding")
     except ImportError as error:
-        raise EmbeddingError("Building needs more packages. Run `pip install 'recollect[minilm-build]'`.") from error
+        raise EmbeddingError('Building needs more packages. Run `pip install "recollect[minilm-build]"`.') from error
     except (KeyError, ValueError, TypeError) as error:
         raise EmbeddingError(f"{WEIGHTS_FILE} and {CONFIG_FILE} are not those of a BERT model.") from error
     folder = folder_of(home, MINILM)
-    folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / TOKENIZER_FILE, parts[TOKENIZER_FILE])
-    _write(folder / MODEL_FILE, exported)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / TOKENIZER_FILE, parts[TOKENIZER_FILE])
+        _write(folder / MODEL_FILE, exported)
+    except OSError as error:  # on Windows also: a file that a program has open cannot be replaced
+        raise EmbeddingError(f"{folder} cannot be written ({error.strerror}). End programs that use it.") from error
     return Model(MINILM, folder, len(exported) + len(parts[TOKENIZER_FILE]))
 
 
@@ -140,9 +144,10 @@ def _write(path: Path, data: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            disk.sync(file.fileno())
         Path(name).chmod(0o644)
         Path(name).replace(path)
+        disk.sync_folder(path.parent)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -18,6 +18,7 @@ twice changes nothing, and an import that was stopped resumes when it is started
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -125,6 +126,8 @@ class _Reader:
         self._now = system_clock()
 
     def read(self, number: int, line: bytes, done: int) -> Read | None:
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)  # programs on Windows often begin a file with it
         if not line.strip():
             return None
         try:

@@ -25,6 +25,6 @@ def open_redis(where: str) -> AbstractContextManager[KeyedLists]:
     try:
         driver = import_module("recollect.importers.redis_keys")
     except ModuleNotFoundError as error:
-        raise Unavailable("its driver is missing: pip install 'recollect[redis]'", field="source") from error
+        raise Unavailable('its driver is missing: pip install "recollect[redis]"', field="source") from error
     keys: AbstractContextManager[KeyedLists] = driver.open_keys(where)
     return keys

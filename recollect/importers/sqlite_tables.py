@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 from recollect.errors import Corrupt, Unavailable
 from recollect.importers.files import open_file
 from recollect.importers.tables import CELL_CHARACTERS, Value
+from recollect.stores.sqlite_url import uri_of
 
 _BUSY_S = 10.0
 
@@ -24,7 +24,7 @@ def open_database(where: str) -> Iterator[SqliteTables]:
             raise Corrupt("is not an SQLite file", field="file")
     with _translated():
         connection = sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=_BUSY_S, check_same_thread=False
+            uri_of(path.absolute(), "mode=ro"), uri=True, timeout=_BUSY_S, check_same_thread=False
         )
     with closing(connection), _translated():
         # Nothing in the schema of a file may run here.

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Protocol
-from urllib.parse import unquote
 
 from recollect import validate
 from recollect.errors import NotFound, Unavailable, ValidationError
+from recollect.stores.sqlite_url import name_of
 
 CELL_CHARACTERS = validate.LIMITS.body_bytes + 1
 """How much of one value is read: one more than any line may have, so that an overlong value is noticed."""
@@ -46,7 +46,7 @@ def open_tables(where: str) -> AbstractContextManager[Tables]:
         return _driver("postgres").open_database(f"postgresql://{rest}")
     if separator and family != SQLITE:
         raise ValidationError("must be an SQLite file or a postgresql:// URL", field="source")
-    path = unquote(rest.removeprefix("/")) if separator else where
+    path = name_of(where) if separator else where
     return _driver("sqlite").open_database(path)
 
 
@@ -58,7 +58,7 @@ def _driver(name: str) -> _Driver:
     try:
         driver: _Driver = import_module(f"recollect.importers.{name}_tables")
     except ModuleNotFoundError as error:
-        raise Unavailable(f"its driver is missing: pip install 'recollect[{name}]'", field="source") from error
+        raise Unavailable(f'its driver is missing: pip install "recollect[{name}]"', field="source") from error
     return driver
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from recollect import disk
 from recollect.errors import Conflict, Corrupt, NotFound, Unavailable, ValidationError
 from recollect.interfaces.options import Json, Url, chosen, file_of
 from recollect.interfaces.output import complain, emit, one_line, owners, plural, say, size
@@ -97,8 +98,8 @@ async def _copied(source: Path, target: Path, field: str) -> Saved:
         finally:
             await store.close()
         saved = await _checked(draft, target)
-        target.hardlink_to(draft)  # unlike a rename, this never replaces an existing file
-        _sync(target.parent)
+        disk.give_name(draft, target)
+        disk.sync_folder(target.parent)
     except FileExistsError as error:
         raise Conflict(f"{one_line(str(target), 200)} already exists; nothing was replaced", field=field) from error
     except OSError as error:
@@ -128,11 +129,3 @@ async def _checked(draft: Path, target: Path) -> Saved:
         await copy.close()
     jobs = found.jobs_waiting + found.jobs_running + found.jobs_scheduled
     return Saved(str(target), found.partitions, sum(found.records.values()), jobs, draft.stat().st_size)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,7 +7,6 @@ another one taken in the same minute.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import statistics
 import time
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from recollect import disk
 from recollect.interfaces.output import Advance
 from recollect.memory import Memory
 from recollect.user import User
@@ -92,7 +92,7 @@ def _bare_sync_s(path: Path) -> float:
             begin = time.perf_counter()
             file.write(b"x" * 300)
             file.flush()
-            os.fsync(file.fileno())
+            disk.sync(file.fileno())
             times.append(time.perf_counter() - begin)
     return statistics.fmean(times)
 

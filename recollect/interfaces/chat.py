@@ -24,7 +24,7 @@ from recollect.errors import NotFound, RecollectError, ValidationError
 from recollect.importers.files import open_file
 from recollect.interfaces.agent import NEAR, Answer, MemoryAgent, is_question
 from recollect.interfaces.noticing import Known, in_one_line, news, told
-from recollect.interfaces.options import place
+from recollect.interfaces.options import loop_of, on_loop, place
 from recollect.interfaces.output import (
     complain,
     day_and_time,
@@ -273,7 +273,7 @@ def talk(
     lines = _typed() if said is None else iter(said)
     endpoint, voice = open_voice(model, Settings.read(os.environ)) if model is not None else (None, None)
     # Lines are read outside the event loop, so that Ctrl-C ends the wait at once.
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=loop_of(url)) as runner:
         counted: dict[str, Any] = {"model": model.partition(":")[2]} if model is not None else {}
         memory = runner.run(Memory.open(url, worker=False, **counted).start())
         try:
@@ -333,7 +333,7 @@ def piped() -> list[str]:
     try:
         comes = bool(select.select([sys.stdin], [], [], PIPE_WAIT_S)[0])
     except (OSError, ValueError):
-        comes = True  # not a system stream, so reading it does not block
+        comes = True  # not a system stream, so reading it does not block; or any stream on Windows
     raw = sys.stdin.buffer.read(SCRIPT_BYTES + 1) if comes else b""
     return _lines(raw) if raw.strip() else []
 
@@ -347,7 +347,7 @@ def script(name: str) -> list[str]:
 
 
 def _lines(raw: bytes) -> list[str]:
-    text = raw.decode("utf-8", "surrogateescape")
+    text = raw.decode("utf-8-sig", "surrogateescape")  # editors on Windows often begin a file with a mark
     validate.text(text, "script", SCRIPT_BYTES)
     return [line.strip() for line in text.splitlines() if line.strip()]
 
@@ -407,7 +407,8 @@ def _spoken(who: str, text: str, color: str, style: str = "") -> None:
 def play(url: str | None, org: str, user: str, agent: str, as_json: bool) -> None:
     """Play the scene: told on Monday, asked on Friday. Without a URL, in a temporary file."""
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
-        asyncio.run(_play(url if url is not None else Path(folder) / "scene.db", org, user, agent, as_json))
+        where = url if url is not None else Path(folder) / "scene.db"
+        on_loop(_play(where, org, user, agent, as_json), str(where))
 
 
 async def _play(url: str | Path, org: str, user: str, agent: str, as_json: bool) -> None:

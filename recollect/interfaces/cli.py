@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import traceback
@@ -64,6 +65,8 @@ class Commands(PlainFlags, TyperGroup):
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         with contextlib.suppress(AttributeError):  # a replacement stream may not support it
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            if not sys.stdout.isatty():  # the same bytes from every system
+                sys.stdout.reconfigure(newline="\n")  # type: ignore[union-attr]
         try:
             code = super().main(*args, **{**extra, "standalone_mode": False})
             sys.stdout.flush()
@@ -93,9 +96,14 @@ def _output_failed(error: OSError) -> int:
     """Handle standard output that cannot be written: a full disk, or a reader that has seen enough."""
     # Output that is still buffered would fail again when Python exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if not isinstance(error, BrokenPipeError):
+    if not is_closed_pipe(error):
         complain(f"output: cannot be written ({os.strerror(error.errno or 0)})")
     return UNAVAILABLE
+
+
+def is_closed_pipe(error: OSError, system: str = sys.platform) -> bool:
+    """Whether the reader of a pipe has left, in the words of this system."""
+    return isinstance(error, BrokenPipeError) or (system == "win32" and error.errno == errno.EINVAL)
 
 
 def _unexpected(error: Exception) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from recollect.copying import COPIED_LAYERS, Copied, Copying
 from recollect.errors import ValidationError
-from recollect.interfaces.options import Json, Layer
+from recollect.interfaces.options import Json, Layer, on_loop
 from recollect.interfaces.output import CONFLICT, complain, emit, owners, plural, progress, say, table, whose
 from recollect.records import system_clock
 from recollect.settings import Settings
@@ -41,7 +40,7 @@ def copy(
     if source == target:
         raise ValidationError("must be a different store from the source", field="target")
     layers = _layers(layer or [])
-    done = asyncio.run(_copy(source, target, layers, overwrite, dry_run))
+    done = on_loop(_copy(source, target, layers, overwrite, dry_run), source, target)
     if as_json:
         emit(_totals(done, dry_run) | {"partitions": [each.to_dict() for each in done]})
     else:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from recollect import disk
 from recollect.errors import Conflict, Unavailable, ValidationError
 
 STANDARD_OUTPUT = Path("-")
@@ -34,8 +35,8 @@ def check_target(path: Path, *, force: bool) -> None:
 def write_lines(path: Path, lines: Iterable[str], *, force: bool) -> None:
     """Write a text file that appears complete or not at all; an existing one is replaced only with `force`.
 
-    The lines go to a file beside it that only its owner can read, are synced to disk, and only then
-    get the name.
+    The lines go to a file beside it that only its owner can read (on Windows, whoever may read the folder), are
+    synced to disk, and only then get the name.
     """
     draft = path.with_name(f".{path.name[:100]}.{os.getpid()}.part")
     try:
@@ -44,11 +45,12 @@ def write_lines(path: Path, lines: Iterable[str], *, force: bool) -> None:
             for line in lines:
                 file.write(line + "\n")
             file.flush()
-            os.fsync(file.fileno())
+            disk.sync(file.fileno())
         if force:
             draft.replace(path)
         else:
-            path.hardlink_to(draft)  # unlike a rename, this never replaces an existing file
+            disk.give_name(draft, path)
+        disk.sync_folder(path.parent)
     except FileExistsError as error:
         raise Conflict("already exists; --force replaces it", field="file") from error
     except (OSError, ValueError) as error:

@@ -11,7 +11,7 @@ import typer
 
 from recollect.interfaces.moving import take_in
 from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, run
-from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
+from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, here, one_line, say, table
 from recollect.memory import Memory
 from recollect.policies.keys import KEYS, PREFERENCES, key_of
 from recollect.profile import Fact, Facts, Profile
@@ -78,7 +78,7 @@ def _joined(value: str | list[str]) -> str:
 
 
 def _day(moment: datetime | None) -> str:
-    return "" if moment is None else f"{moment.astimezone():%Y-%m-%d}"
+    return "" if moment is None else f"{here(moment):%Y-%m-%d}"
 
 
 def percent(share: float) -> str:

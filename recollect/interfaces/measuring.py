@@ -17,7 +17,7 @@ from recollect.interfaces import quality as quality_of
 from recollect.interfaces.charts import Group, bars
 from recollect.interfaces.comparing import FullText, Fused, Meaning
 from recollect.interfaces.files import check_target, write_lines
-from recollect.interfaces.options import Json
+from recollect.interfaces.options import Json, on_loop
 from recollect.interfaces.output import emit, plural, progress, say, table
 from recollect.interfaces.quality import Case, Ours, Ranker, WithLearned, WithNotes
 from recollect.memory import Memory
@@ -78,7 +78,7 @@ def bench(
         return
     if chart:
         check_target(chart, force=force)
-    found = [asyncio.run(_measure(path, store, words, quality, compare, notes, learned)) for path in data]
+    found = [on_loop(_measure(path, store, words, quality, compare, notes, learned), store) for path in data]
     if chart:
         write_lines(chart, [drawn(found)], force=force)
     if as_json:

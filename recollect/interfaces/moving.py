@@ -56,6 +56,7 @@ from recollect.interfaces.output import (
     progress,
     say,
     table,
+    write_line,
 )
 from recollect.interfaces.salvaging import saved_from
 from recollect.layers import PUBLIC_LAYERS
@@ -116,7 +117,7 @@ def _write_salvaged(url: str | None, org: str, file: Path | None, force: bool, a
     lines = (json_line(line) for line in found.lines())
     if file is None:
         for line in lines:
-            sys.stdout.write(line + "\n")
+            write_line(line)
     else:
         write_lines(file, lines, force=force)
     users = plural(len(found.users), "user")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ from rich.text import Text
 
 from recollect.errors import NotFound, Unavailable
 from recollect.interfaces import doctor as health
-from recollect.interfaces.options import Json, Url, look, place, run
+from recollect.interfaces.options import Json, Url, look, on_loop, place, run
 from recollect.interfaces.output import (
     NOT_FOUND,
     complain,
@@ -29,6 +28,7 @@ from recollect.interfaces.output import (
     table,
     whose,
 )
+from recollect.interfaces.stopping import asked_to_stop
 from recollect.layers import told_counts
 from recollect.memory import Memory
 from recollect.policies.recurring import RESTS_ON
@@ -118,9 +118,7 @@ def _told(jobs: Mapping[str, int]) -> str:
 
 async def _work(memory: Memory, once: bool, *, quiet: bool) -> dict[str, int]:
     """Work until nothing is due, or until asked to stop; what has begun is finished."""
-    stop = asyncio.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    stop = asked_to_stop()
     poll_s = Settings.read(os.environ).poll_s
     stopped = asyncio.create_task(stop.wait())
     while not stop.is_set():
@@ -247,7 +245,7 @@ def doctor(url: Url = None, as_json: Json = False) -> None:
     async def examine() -> list[health.Check]:
         return [check async for check in health.examine(url)]
 
-    checks = asyncio.run(examine())
+    checks = on_loop(examine(), url)
     if as_json:
         emit([check.to_dict() for check in checks])
     else:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
-from urllib.parse import unquote
 
 import typer
 
 from recollect import validate
-from recollect.errors import NotFound, ValidationError
+from recollect.errors import NotFound, RecollectError, ValidationError
 from recollect.interfaces.output import one_line
 from recollect.memory import Memory
 from recollect.owner import Owner
 from recollect.settings import Settings
+from recollect.stores.loops import loop_for
+from recollect.stores.sqlite_url import name_of
 from recollect.user import User
 
 T = TypeVar("T")
@@ -37,6 +38,21 @@ Layer = Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Only thi
 Where = Annotated[str | None, typer.Option(metavar="JSON", help='Filter, such as {"metadata.topic": "work"}.')]
 
 
+def on_loop(work: Coroutine[Any, Any, T], *urls: str | None) -> T:
+    """Run the work of a command on an event loop that the drivers of these stores can use."""
+    with asyncio.Runner(loop_factory=loop_of(*urls)) as runner:
+        return runner.run(work)
+
+
+def loop_of(*urls: str | None) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The same, for a command that runs several pieces of work on one loop. None is the URL of the settings."""
+    named: list[object] = [*urls]
+    with contextlib.suppress(RecollectError):  # reported where the store is opened
+        settings = Settings.read(os.environ)
+        named += [settings.url if None in urls else "", *settings.layers.values()]
+    return loop_for(named)
+
+
 def run(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
     """Open the memory, do one thing with it, and close it. No worker: a command does only what it says.
 
@@ -47,7 +63,7 @@ def run(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
         async with Memory.open(url, worker=False) as memory:
             return await step(memory)
 
-    return asyncio.run(go())
+    return on_loop(go(), url)
 
 
 def look(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
@@ -93,9 +109,9 @@ def chosen(url: str | None) -> str:
 
 def file_of(url: str | None) -> Path | None:
     """The file of memories, if the URL to use names one."""
-    scheme, _, rest = chosen(url).partition("://")
-    name = unquote(rest.removesuffix("?mode=ro").removeprefix("/"))
-    return Path(name) if scheme == "sqlite" and name else None
+    url = chosen(url)
+    name = name_of(url)
+    return Path(name) if url.startswith("sqlite://") and name else None
 
 
 def is_missing(path: Path | None) -> bool:

@@ -6,6 +6,7 @@ hide something or reverse text is shown as its escape, and nothing in it is read
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import sys
@@ -56,6 +57,7 @@ _OPTIONS = {"valid_from": "--since", "valid_to": "--until"}
 """Fields that have another name on the command line."""
 _SHOWN_AS_ESCAPES = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"  # they hold emoji and Persian words together, and hide nothing
+_NOT_ASCII = re.compile("[^\x00-\x7f]")
 _HIDDEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")
 
 
@@ -157,8 +159,15 @@ def _is_narrow(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> bool
 
 def day_and_time(when: int | datetime) -> str:
     """A time as people read it, on this machine's clock."""
-    moment = as_datetime(when) if isinstance(when, int) else when
-    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+    return f"{here(as_datetime(when) if isinstance(when, int) else when):%Y-%m-%d %H:%M}"
+
+
+def here(moment: datetime) -> datetime:
+    """A time on this machine's clock; in UTC where the machine cannot tell, as Windows cannot before 1970."""
+    try:
+        return moment.astimezone()
+    except (OSError, OverflowError):
+        return moment
 
 
 def size(count: int | None) -> str:
@@ -235,13 +244,21 @@ def json_line(value: Any) -> str:
 
 
 def _json_escape(found: re.Match[str]) -> str:
-    units = found.group().encode("utf-16-be")
+    units = found.group().encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))
 
 
 def emit(value: Any) -> None:
     """One JSON document, and nothing else, on standard output."""
-    sys.stdout.write(json_line(value) + "\n")
+    write_line(json_line(value))
+
+
+def write_line(line: str) -> None:
+    """One line of JSON on standard output: in ASCII where that is not UTF-8, as in a pipe on Windows, so that any
+    reader understands it."""
+    if not line.isascii() and codecs.lookup(sys.stdout.encoding or "utf-8").name != "utf-8":
+        line = _NOT_ASCII.sub(_json_escape, line)
+    sys.stdout.write(line + "\n")
 
 
 # ── Errors ───────────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -12,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from recollect.errors import Unavailable, ValidationError
-from recollect.interfaces.options import Json, Url, place
+from recollect.interfaces.options import Json, Url, on_loop, place
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
 from recollect.interfaces.playing import play
 from recollect.records import system_clock
@@ -76,7 +75,7 @@ def _server() -> Any:
     try:
         return import_module("recollect.server.processes")
     except ModuleNotFoundError as error:
-        raise Unavailable("the server needs more packages: pip install 'recollect[server]'", field="serve") from error
+        raise Unavailable('the server needs more packages: pip install "recollect[server]"', field="serve") from error
 
 
 # ── Keys ─────────────────────────────────────────────────────────────────────────────────────────
@@ -154,7 +153,7 @@ def _with_keys(url: str | None, step: Callable[[Keys], Awaitable[T]]) -> T:
         finally:
             await store.close()
 
-    return asyncio.run(go())
+    return on_loop(go(), url)
 
 
 KEYS: dict[str, Callable[..., None]] = {"list": list_keys, "create": create_key, "revoke": revoke_key}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import signal
 from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
@@ -14,8 +12,9 @@ import typer
 
 from recollect import validate
 from recollect.errors import Unavailable, ValidationError
-from recollect.interfaces.options import Org, Url, Who
+from recollect.interfaces.options import Org, Url, Who, on_loop
 from recollect.interfaces.output import INTERRUPTED, say
+from recollect.interfaces.stopping import asked_to_stop
 from recollect.interfaces.tools import TOOLSETS
 from recollect.memory import Memory
 
@@ -52,18 +51,18 @@ def mcp(
     def build(memory: Memory) -> Any:
         return protocol.build(memory.user(user, org=org), agent=agent, tools=tools)
 
-    asyncio.run(_serve_http(protocol, url, build, host, port) if http else _serve_stdio(protocol, url, build))
+    on_loop(_serve_http(protocol, url, build, host, port) if http else _serve_stdio(protocol, url, build), url)
 
 
 def _protocol() -> Any:
     try:
         return import_module("recollect.interfaces.mcp")
     except ModuleNotFoundError as error:
-        raise Unavailable("the MCP package is missing: pip install 'recollect[mcp]'", field="mcp") from error
+        raise Unavailable('the MCP package is missing: pip install "recollect[mcp]"', field="mcp") from error
 
 
 async def _serve_stdio(protocol: Any, url: str | None, build: Build) -> None:
-    stop = _asked_to_stop()
+    stop = asked_to_stop()
     async with Memory.open(url) as memory:
         serving = asyncio.create_task(protocol.serve_stdio(build(memory)))
         stopped = asyncio.create_task(stop.wait())
@@ -76,16 +75,7 @@ async def _serve_stdio(protocol: Any, url: str | None, build: Build) -> None:
 
 
 async def _serve_http(protocol: Any, url: str | None, build: Build, host: str, port: int) -> None:
-    stop = _asked_to_stop()
+    stop = asked_to_stop()
     async with Memory.open(url) as memory:
         told = lambda address: say(f"{address}  Press Ctrl-C to stop.")  # noqa: E731
         await protocol.serve_http(build(memory), host, port, stop, told)
-
-
-def _asked_to_stop() -> asyncio.Event:
-    """An event that is set when this program is asked to end, so that memories are closed first."""
-    stop = asyncio.Event()
-    with contextlib.suppress(NotImplementedError):  # Windows has no such handlers: there it ends at once
-        for name in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    return stop

@@ -139,4 +139,4 @@ def _driver(module: str, extra: str) -> Any:
     try:
         return import_module(f"recollect.models.{module}")
     except ImportError as error:
-        raise ModelError(f"This model needs more packages. Run `pip install 'recollect[{extra}]'`.") from error
+        raise ModelError(f'This model needs more packages. Run `pip install "recollect[{extra}]"`.') from error

@@ -90,4 +90,4 @@ def _protocol() -> Any:
     try:
         return import_module("recollect.interfaces.mcp")
     except ModuleNotFoundError as error:
-        raise Unavailable("the MCP package is missing: pip install 'recollect[mcp]'", field="mcp") from error
+        raise Unavailable('the MCP package is missing: pip install "recollect[mcp]"', field="mcp") from error

@@ -24,8 +24,9 @@ from recollect.server.errors import Refused, TooMany, problem
 from recollect.server.gate import is_guarded
 from recollect.server.service import Service
 
-CONNECTIONS_MAX = 1_000
-"""The most open connections; beyond this, a client is told to retry."""
+CONNECTIONS_MAX = 400 if sys.platform == "win32" else 1_000
+"""The most open connections; beyond this, a client is told to retry. The event loop that PostgreSQL's driver needs on
+Windows can watch 512."""
 
 _AUTHORIZATION = b"\r\nauthorization:"
 _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,7})(?=\r\n|\Z)")

@@ -167,5 +167,5 @@ def endpoint_module() -> Any:
         return import_module("recollect.server.endpoint")
     except ModuleNotFoundError as error:
         raise Unavailable(
-            "a model at an endpoint needs httpx: pip install 'recollect[openai]'", field="agent"
+            'a model at an endpoint needs httpx: pip install "recollect[openai]"', field="agent"
         ) from error

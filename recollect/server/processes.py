@@ -27,6 +27,7 @@ from recollect.server.seats import secret_of
 from recollect.server.service import Service
 from recollect.settings import Settings
 from recollect.stores.contract import SHARED
+from recollect.stores.loops import loop_for
 
 STOP_S = 10.0
 """How long processes may take to stop; a single process needs less."""
@@ -36,6 +37,7 @@ DEATHS_MAX = 5
 CANNOT_SERVE = 4
 """The exit status of a process that logged why it cannot serve; commands whose store is unavailable use it too."""
 LOOK_S = 0.5
+CANNOT_SHARE = "on Windows a server is one process, because several cannot wait at one socket there"
 
 log = logging.getLogger("recollect.server")
 
@@ -63,8 +65,12 @@ def serve_with(
     if settings.workers == 1:
         heaps.share_one()
         log_requests()
-        asyncio.run(serve(Service(url, settings=settings), host, port, told=told, sample=sample))
+        loop = loop_for([settings.url if url is None else url, *settings.layers.values()])
+        with asyncio.Runner(loop_factory=loop) as runner:
+            runner.run(serve(Service(url, settings=settings), host, port, told=told, sample=sample))
         return
+    if sys.platform == "win32":
+        raise ValidationError(CANNOT_SHARE, field="workers")
     # A sign-in at one of the processes must be valid at all of them.
     settings = settings.with_({"console_secret": secret_of(settings.console_secret)})
     needs_keys = asyncio.run(_looked_at(url, settings, sample))

@@ -244,7 +244,7 @@ def _tracing() -> Tracing:
     try:
         opened: Tracing = import_module("recollect.server.tracing").Tracing()
     except ModuleNotFoundError as error:
-        raise Unavailable("traces need more packages: pip install 'recollect[otel]'", field="tracing") from error
+        raise Unavailable('traces need more packages: pip install "recollect[otel]"', field="tracing") from error
     return opened
 
 

@@ -59,7 +59,7 @@ def open_index(url: str, model: str) -> VectorIndex:
     try:
         module: Any = import_module(INDEXES[url.partition("://")[0]])
     except ModuleNotFoundError as error:
-        raise Unavailable("its driver is missing: pip install 'recollect[chroma]'", field="index") from error
+        raise Unavailable('its driver is missing: pip install "recollect[chroma]"', field="index") from error
     index: VectorIndex = module.open_index(url, model)
     return index
 
@@ -70,7 +70,7 @@ def _backend(scheme: str) -> Any:
             return import_module(SCHEMES[scheme])
         except ModuleNotFoundError as error:
             extra = EXTRAS.get(scheme, scheme)
-            raise Unavailable(f"its driver is missing: pip install 'recollect[{extra}]'", field="url") from error
+            raise Unavailable(f'its driver is missing: pip install "recollect[{extra}]"', field="url") from error
     # Imported only here: it is a heavy import, and most stores are our own.
     for entry in import_module("importlib.metadata").entry_points(group="recollect.stores", name=scheme):
         return entry.load()

@@ -188,6 +188,16 @@ def is_lost(error: psycopg.Error) -> bool:
     return state in _LOST or (state is None and broken) or (state or "").startswith("08")
 
 
+OTHER_LOOP = (
+    "PostgreSQL's driver cannot use this event loop, which is the usual one on Windows: run the program with "
+    "asyncio.Runner(loop_factory=asyncio.SelectorEventLoop), or use recollect.sync"
+)
+
+
+def _is_proactor(loop: asyncio.AbstractEventLoop) -> bool:
+    return any(kind.__name__ == "ProactorEventLoop" for kind in type(loop).__mro__)
+
+
 class Link:
     """The open server. `run` gives a connection to work, which is an async function of it."""
 
@@ -214,6 +224,8 @@ class Link:
 
     async def first(self, work: Work[T]) -> T:
         """Run work on a connection of its own, before there is a pool."""
+        if _is_proactor(asyncio.get_running_loop()):
+            raise Unavailable(OTHER_LOOP, field="store")
         try:
             async with await Connection.connect(self.address.conninfo, **self._connect) as db:
                 await self._set_up(db)

@@ -18,8 +18,8 @@ from operator import itemgetter
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
+from recollect import disk
 from recollect.errors import Corrupt, RecollectError, Unavailable, ValidationError
 from recollect.filters import Filter, Reach, has_traces, traces_of
 from recollect.records import Changes, Job, Partition, Record, Vector, canonical_json, digest_of, records_from
@@ -60,6 +60,7 @@ from recollect.stores.contract import (
 )
 from recollect.stores.sqlite_codes import CodeBooks, clear_codes, nearest, put_codes
 from recollect.stores.sqlite_file import Connection, SqliteFile, copy_into, packed, unpacked
+from recollect.stores.sqlite_url import READ_ONLY, is_at_home, name_of
 
 PATH_MAX = 4_096
 NEAR_REVISIONS, NEAR_ROWS = 4, 32
@@ -136,17 +137,19 @@ select layer from found where layer is not null
 
 async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> SqliteStore:
     """Open `sqlite:///path`, or `sqlite:///path?mode=ro` for reading only."""
-    rest = url.partition("://")[2]
-    path = unquote(rest.removesuffix("?mode=ro").removeprefix("/"))
+    path = name_of(url)
     if not path or "\x00" in path or len(path) > PATH_MAX:
-        raise ValidationError("write sqlite:///file.db, or sqlite:////absolute/file.db", field="url")
+        raise ValidationError(
+            "write sqlite:///file.db, or a whole path: sqlite:////home/ann/file.db, sqlite:///C:/Users/ann/file.db",
+            field="url",
+        )
     if path == ":memory:":
         raise ValidationError("write memory:// for a memory that is gone with the process", field="url")
-    if path.startswith("~/"):
+    if is_at_home(path):
         raise ValidationError(
             "write the whole path, as sqlite:////home/ann/notes.db; ~ is not expanded here", field="url"
         )
-    return await open_path(PurePath(path), read_only=rest.endswith("?mode=ro"), busy_timeout_s=busy_timeout_s)
+    return await open_path(PurePath(path), read_only=url.endswith(READ_ONLY), busy_timeout_s=busy_timeout_s)
 
 
 async def open_path(path: PurePath, *, read_only: bool = False, busy_timeout_s: float = 10.0) -> SqliteStore:
@@ -381,7 +384,7 @@ class SqliteStore:
         return {
             "store": "sqlite",
             "url": f"sqlite:///{self._file.path}",
-            "durability": "on disk (fsync) when a call returns",
+            "durability": f"on disk ({disk.SYNC}) when a call returns",
             "read_only": self._file.read_only,
             "schema_version": self._file.version,
         }

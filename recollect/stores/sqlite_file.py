@@ -21,9 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from recollect import disk
 from recollect.errors import Busy, Corrupt, RecollectError, Unavailable, ValidationError
 from recollect.records import Partition
 from recollect.stores.contract import OtherVersion, closed_store, veil_of
+from recollect.stores.sqlite_url import uri_of
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -43,6 +45,8 @@ CHECKPOINT_PAUSE_S = 0.01
 COMPACTED_IN_MEMORY_BYTES = (
     32 * 1024 * 1024
 )  # a larger file is rewritten by way of a temporary one, however large it is
+DURABLE = ("synchronous = full", "fullfsync = on", "checkpoint_fullfsync = on")
+"""The last two matter on macOS alone, where a sync would otherwise leave what was written in the drive's cache."""
 SQLITE_VERSION = sqlite3.sqlite_version
 _PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
 
@@ -155,6 +159,8 @@ class SqliteFile:
             self._peeker.execute("select part from partitions limit 1").fetchone()
             self._place = path.absolute()
             self._identity = _identity(self._place)
+            if disk.FULL_SYNC is not None and not self.read_only:
+                disk.sync_folder(self._place.parent)  # of the log, SQLite syncs the name, but not the drive's cache
             if version < len(MIGRATIONS) and not self.read_only:
                 migrate(self._peeker)
                 self.version = len(MIGRATIONS)
@@ -327,7 +333,7 @@ class SqliteFile:
                 for pragma in (
                     "trusted_schema = off",
                     "secure_delete = on",
-                    "synchronous = full",
+                    *DURABLE,
                     f"wal_autocheckpoint = {WAL_PAGES}",
                     f"journal_size_limit = {WAL_LIMIT_BYTES}",
                     f"cache_size = -{CACHE_KIB}",
@@ -348,7 +354,7 @@ class SqliteFile:
         # and there is no log, nobody is writing, and the file can be read as it is.
         if read_only and not os.access(self.path.parent, os.W_OK) and not _has_log(self.path):
             mode += "&immutable=1"
-        return f"{self.path.absolute().as_uri()}?mode={mode}"
+        return uri_of(self.path.absolute(), f"mode={mode}")
 
     def _read_version(self) -> int:
         """The file's schema version, which may be in its log.
@@ -391,11 +397,14 @@ def _create_if_absent(path: Path) -> None:
     draft = path.with_name(f".recollect-{os.getpid()}-{threading.get_ident()}.new")
     try:
         with closing(sqlite3.connect(draft, isolation_level=None)) as db:
+            for pragma in DURABLE:
+                db.execute(f"pragma {pragma}")
             db.execute(f"pragma page_size = {PAGE_BYTES}")
             db.execute(f"pragma application_id = {APPLICATION_ID}")
             db.execute("pragma journal_mode = wal")
             migrate(db)
-        os.link(draft, path)
+        disk.give_name(draft, path)
+        disk.sync_folder(path.parent)
     except FileExistsError:
         pass
     except (sqlite3.Error, OSError) as error:
@@ -501,7 +510,7 @@ def copy_into(db: Connection, target: Path) -> None:
         db.backup(copy)
         copy.execute("pragma wal_checkpoint(truncate)")
     with target.open("rb+") as file:
-        os.fsync(file.fileno())
+        disk.sync(file.fileno())
 
 
 def _in_one_view(db: Connection, work: Work[T]) -> T:

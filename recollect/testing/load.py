@@ -90,13 +90,13 @@ class Server(NamedTuple):
     @property
     def cpu_s(self) -> float:
         """Processor time that it has taken so far."""
-        taken = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        taken = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(taken[11]) + int(taken[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def memory_mib(self) -> float:
         """Memory that it holds."""
-        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text())
+        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8"))
         return int(found[1]) / 1024 if found else 0.0
 
 

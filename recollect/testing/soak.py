@@ -144,7 +144,7 @@ def _look(path: Path, calls: int, took_s: Sequence[float]) -> Look:
     log = Path(f"{path}-wal")
     return Look(
         calls=calls,
-        rss_mib=int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB,
+        rss_mib=int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB,
         files=counted([name for each in Path("/proc/self/fd").iterdir() if (name := _name_of(each))]),
         threads=threading.active_count(),
         tasks=len(asyncio.all_tasks()),

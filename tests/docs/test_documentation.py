@@ -295,3 +295,10 @@ def test_every_page_can_be_reached_from_the_readme():
             links = LINK.finditer(page.read_text(encoding="utf-8"))
             waiting += [(page.parent / link["path"]).resolve() for link in links if link["path"]]
     assert set(BY_HAND) | {REFERENCE} <= seen
+
+
+def test_what_to_install_is_told_so_that_every_shell_understands_it():
+    # Brackets need quotes in zsh, and for `cmd` single quotes are none.
+    told = [*ROOT.glob("*/README.md"), *BY_HAND, *(ROOT / "recollect").rglob("*.py"), *(ROOT / "examples").glob("*.py")]
+    badly = re.compile(r"pip\s+install\s+(?:'|[\w.]*\[)")
+    assert [name_of(path) for path in told if badly.search(path.read_text(encoding="utf-8"))] == []

@@ -54,7 +54,7 @@ def server():
 
 def connections_to(port):
     """Connections that this process holds to `port`, including those that the other side has already closed."""
-    lines = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+    lines = [line.split() for line in Path("/proc/self/net/tcp").read_text(encoding="utf-8").splitlines()[1:]]
     open_here = {"01", "08"}  # ESTABLISHED and CLOSE_WAIT
     return sum(1 for line in lines if int(line[2].rpartition(":")[2], 16) == port and line[3] in open_here)
 

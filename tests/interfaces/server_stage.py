@@ -70,7 +70,7 @@ def served_by_two(folder: Path, *more: str) -> Iterator[tuple[str, subprocess.Po
 
 def children(parent: int) -> list[int]:
     """The serving child processes, without the resource tracker."""
-    started = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    started = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="utf-8").split()
     return [int(pid) for pid in started if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 

@@ -1027,7 +1027,7 @@ def test_a_reader_that_closes_the_pipe_early_causes_no_noise(recollect, lines, t
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 def test_output_that_cannot_be_written_is_one_line_and_exit_4(recollect, lines, tmp_path, url):
     _remember(recollect, lines, TEA)
-    with open("/dev/full", "w") as full:
+    with open("/dev/full", "w", encoding="utf-8") as full:
         ran = subprocess.run(
             [*PROGRAM, "export", "--url", url], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
         )

@@ -47,7 +47,7 @@ def only(one: int, crew: list[int]) -> Iterator[None]:
     others = [pid for pid in crew if pid != one]
     for pid in others:
         os.kill(pid, signal.SIGSTOP)
-        until(lambda pid=pid: ") T " in Path(f"/proc/{pid}/stat").read_text())
+        until(lambda pid=pid: ") T " in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8"))
     try:
         yield
     finally:

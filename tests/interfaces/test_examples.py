@@ -59,7 +59,7 @@ def command(program: Path) -> list[str]:
     first = program.read_text(encoding="utf-8").splitlines()[0]
     installs, _, runs = first.removeprefix("# ").rpartition(" && ")
     assert first.startswith("# ") and (
-        not installs or re.fullmatch(r"pip install (\.|'\.\[[a-z,-]+\]')( \w+)?", installs)
+        not installs or re.fullmatch(r'pip install (\.|"\.\[[a-z,-]+\]")( \w+)?', installs)
     )
     return shlex.split(runs)
 

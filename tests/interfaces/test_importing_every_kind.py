@@ -31,7 +31,7 @@ SESSIONS = ("monday", "tuesday", "friday")
 
 def written(path: Path, *values: Any) -> Path:
     """A JSON file with one value, or one value per line."""
-    path.write_text("".join(json.dumps(value) + "\n" for value in values))
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
     return path
 
 
@@ -145,7 +145,7 @@ def test_a_dry_run_stores_nothing_then_all_is_new_then_all_known_and_each_line_i
     again = recollect(*bring, "--report", "again.jsonl").json
     assert done["new"] >= 3 and done["known"] == 0 and again == done | {"new": 0, "known": done["new"]}
     for file, result in (("tried", "good"), ("done", "new"), ("again", "known")):
-        told = [json.loads(line) for line in Path(f"{file}.jsonl").read_text().splitlines()]
+        told = [json.loads(line) for line in Path(f"{file}.jsonl").read_text(encoding="utf-8").splitlines()]
         stored = [each for each in told if each["result"] != "left out"]
         assert [each["result"] for each in stored] == [result] * done["new"]
         assert all(each["line"] >= 1 and each["kind"] for each in stored)

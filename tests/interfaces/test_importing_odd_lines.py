@@ -35,7 +35,7 @@ Write = Callable[[Path, Sequence[Entry]], Path]
 
 
 def written(path: Path, *values: Any) -> Path:
-    path.write_text("".join(json.dumps(value) + "\n" for value in values))
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
     return path
 
 
@@ -257,7 +257,7 @@ def test_what_changed_in_the_source_since_is_reported_and_left_unchanged_here(re
         source = str(SOURCES[kind](folder, entries))
         ran = recollect("import", "--from", kind, source, "--report", f"{folder}.jsonl")
         assert ran.code == 0
-    told = [json.loads(line) for line in Path(f"{new}.jsonl").read_text().splitlines()]
+    told = [json.loads(line) for line in Path(f"{new}.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {each["result"]: each.get("reason", "") for each in told} == {
         "known": "differs here, and was left unchanged",
         "new": "",

@@ -749,7 +749,7 @@ def _poured(place: tuple[str, int], size: int, is_told: bool) -> tuple[int, byte
 
 def _peak_bytes(pid: int) -> int:
     """The peak memory of a process."""
-    told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="utf-8"))
     return int(told[1]) * 1024 if told else 0
 
 

@@ -260,6 +260,20 @@ def test_broken_weights_build_nothing_and_leave_the_old_model(tmp_path, spoil):
     assert (tmp_path / "models" / models.MINILM / "model.onnx").read_bytes() == before
 
 
+def test_a_model_that_is_in_use_where_files_in_use_cannot_be_replaced_stays_as_it_is(tmp_path, monkeypatch):
+    weights = tiny_bert.write(tmp_path / "weights")
+    folder = models.build(tmp_path / "models", weights).folder
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(models.Path, "replace", refuse)
+    with pytest.raises(EmbeddingError, match="cannot be written"):
+        models.build(tmp_path / "models", weights)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
 # ── by name ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -286,7 +300,7 @@ def test_the_earlier_embedder_is_the_default_unless_the_default_is_in_use():
 
 @pytest.mark.skipif(importlib.util.find_spec("fastembed") is not None, reason="fastembed is installed")
 def test_a_missing_driver_says_which_extra_installs_it():
-    with pytest.raises(EmbeddingError, match=r"pip install 'recollect\[fastembed\]'"):
+    with pytest.raises(EmbeddingError, match=r'pip install "recollect\[fastembed\]"'):
         open_embedder("fastembed:some/model", Settings())
 
 

@@ -71,6 +71,7 @@ BELOW_FLOW = NOUNS | {
 SHAPES = {f"adapters.{name}_shape" for name in ("langchain", "langgraph", "openai")}
 
 SEES: dict[str, set[str]] = {
+    "disk": set(),
     "errors": set(),
     "records": set(),
     "filters": {"errors", "records"},
@@ -85,10 +86,11 @@ SEES: dict[str, set[str]] = {
     "wire": {"errors"},
     "models": {"errors", "records", "settings", "validate", "wire", ""},
     "enrich": {"errors", "records", "layers", "policies", "providers", "models", "validate"},
-    "embedders": {"errors", "records", "providers", "settings", "wire", ""},
+    "embedders": {"disk", "errors", "records", "providers", "settings", "wire", ""},
     "stores.contract": NOUNS,
+    "stores.sqlite_url": set(),
     "stores": NOUNS
-    | {"stores.contract", "stores.sqlite_file", "stores.sqlite_codes"}
+    | {"disk", "stores.contract", "stores.sqlite_file", "stores.sqlite_codes", "stores.sqlite_url"}
     | {"stores.postgres_functions", "stores.postgres_link", "stores.postgres_meaning", "stores.postgres_schema"}
     | {"stores.postgres_commits", "stores.postgres_health", "stores.postgres_values"}
     | {"stores.redis_url", "stores.redis_node", "stores.redis_nodes", "stores.redis_health"},
@@ -105,12 +107,12 @@ SEES: dict[str, set[str]] = {
     "interfaces.small_talk": {"policies", "enrich"},
     "interfaces.agent": BELOW_FLOW | FLOW | FRONT | {"interfaces.phrases", "interfaces.small_talk"},
     "server": BELOW_FLOW | FLOW | FRONT | {"stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},
-    "interfaces": BELOW_FLOW | FLOW | FRONT | {"interfaces", "importers", "stores", "embedders", "server", ""},
+    "interfaces": BELOW_FLOW | FLOW | FRONT | {"disk", "interfaces", "importers", "stores", "embedders", "server", ""},
     "adapters": NOUNS
     | FRONT
     | {"sync", "conversation", "long_term", "context", "context_policy", "pace", "policies.shells", "unfolding"},
     **dict.fromkeys(SHAPES, NOUNS | {"adapters", "policies.shells"}),
-    "importers": NOUNS | FRONT | {"validate", "conversation", "importers"} | SHAPES,
+    "importers": NOUNS | FRONT | {"validate", "conversation", "importers", "stores.sqlite_url"} | SHAPES,
     "testing": BELOW_FLOW | FLOW | FRONT | {"stores", "testing"},
     "testing.import_kills": BELOW_FLOW | FLOW | FRONT | {"stores", "importers", "testing"},
     **dict.fromkeys(
