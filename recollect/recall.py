@@ -544,7 +544,6 @@ def turn_features(
     words: Scores,
     meaning: Scores | None,
     word_vectors: WordVectors | None,
-    kin_rows: int = KIN_ROWS,
 ) -> tuple[str, NDArray[np.float32]]:
     """The row of weights for the turns of this index, and their features; rows that are not turns do not count."""
     talk = index.talk()
@@ -555,7 +554,7 @@ def turn_features(
     row = talk.kind if meaning is not None else talk.kind + scoring.WORDS_ALONE
     if word_vectors is not None and scoring.weighs_kin(row):
         best = np.where(turns, scoring.talk_scores(row, features), np.float32(NOT_FOUND))
-        add_kin(index, question, features, _ordered(best, kin_rows), word_vectors)
+        add_kin(index, question, features, _ordered(best, KIN_ROWS), word_vectors)
     return row, features
 
 

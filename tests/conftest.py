@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from recollect import Memory
+from recollect.server.heaps import NEW_OBJECTS
 from recollect.testing.fakes import HashingEmbedder, ManualClock
 
 settings.register_profile(
@@ -46,6 +48,22 @@ def _keep_files_in_memory() -> None:
 
 
 _keep_files_in_memory()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while tests are collected, and later only in what they leave behind, as a server does.
+
+    All that collecting creates stays to the end: ten thousand tests, and every module they import. To look through it
+    takes half a second each time.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(NEW_OBJECTS)
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

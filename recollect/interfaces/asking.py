@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from recollect.conversation import Message, SessionInfo
+from recollect.conversation import Message
 from recollect.episodes import Episode
 from recollect.errors import NotFound, ValidationError
 from recollect.interfaces import chat as talking
@@ -20,16 +20,10 @@ from recollect.interfaces.graphing import show_noted
 from recollect.interfaces.moving import show_receipt
 from recollect.interfaces.options import (
     DryRun,
-    Json,
     Layer,
-    Org,
-    Url,
     Where,
-    Who,
     filter_of,
-    for_user,
     object_of,
-    of_user,
 )
 from recollect.interfaces.output import (
     NOT_FOUND,
@@ -43,6 +37,7 @@ from recollect.interfaces.output import (
     table,
     visible,
 )
+from recollect.interfaces.whose import Whose
 from recollect.privacy import Receipt
 from recollect.records import FITS, Hit
 from recollect.session import Session
@@ -59,6 +54,7 @@ Quality = Annotated[
 
 
 def chat(
+    whose: Whose,
     session: Annotated[str | None, typer.Option(help="Continue this session; else start a new one.")] = None,
     agent: Annotated[str, typer.Option(help="Name of the assistant.")] = "",
     script: Annotated[
@@ -67,10 +63,6 @@ def chat(
     model: Annotated[
         str | None, typer.Option(metavar="openai:NAME", help="Answer with this model, at llm_url with llm_key.")
     ] = None,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Talk to an assistant that answers from memory; without a terminal or input, a short demo plays.
 
@@ -80,12 +72,13 @@ def chat(
     if script is None and said == [] and (session is not None or model is not None):
         raise ValidationError("standard input has no lines to say", field="chat")
     if script is None and said == []:
-        talking.play(url, org, user, agent, as_json)
+        talking.play(whose.url, whose.org, whose.user, agent, whose.as_json)
     else:
-        talking.talk(url, org, user, session, agent, said, as_json, model)
+        talking.talk(whose.url, whose.org, whose.user, session, agent, said, whose.as_json, model)
 
 
 def search(
+    whose: Whose,
     query: Annotated[str, typer.Argument(help="What to look for.")],
     layer: Layer = None,
     where: Where = None,
@@ -94,10 +87,6 @@ def search(
     quality: Quality = None,
     everything: Annotated[bool, typer.Option("--all", help="Also show weak matches.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Explain how each was found.")] = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Find the memories that answer a question best.
 
@@ -106,16 +95,15 @@ def search(
     Example: recollect search "which theme" --layer long_term --explain
     """
     test = filter_of(where)
-    hits = for_user(
-        url, org, user,
-        lambda who: who.search_memory(query, layer=layer or None, where=test, limit=limit, at=at, quality=quality),
-    )  # fmt: skip
-    if as_json:
+    hits = whose.look(
+        lambda who: who.search_memory(query, layer=layer or None, where=test, limit=limit, at=at, quality=quality)
+    )
+    if whose.as_json:
         emit([hit.to_dict() for hit in hits])
     elif hits:
         _show_hits(hits, explain, everything)
     else:
-        say(f"Nothing found for {of_user(user, url)}")
+        say(f"Nothing found for {whose.in_words}")
     if not hits:
         raise typer.Exit(NOT_FOUND)
 
@@ -145,6 +133,7 @@ def _hit_text(hit: Hit, explain: bool) -> Text:
 
 
 def context(
+    whose: Whose,
     query: Annotated[str, typer.Argument(help="The question the context is for.")],
     session: Annotated[str | None, typer.Option(help="Include the recent messages of this session.")] = None,
     agent: Annotated[str, typer.Option(help="Include this assistant's instructions and working state.")] = "",
@@ -159,10 +148,6 @@ def context(
     at: At = None,
     quality: Quality = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what is in it, what was left out, and why.")] = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Show what a chat model would be given for a question.
 
@@ -180,8 +165,8 @@ def context(
     if agent and session is None:
         raise ValidationError("belongs to a session; give --session too", field="agent")
 
-    built = for_user(url, org, user, build)
-    if as_json:
+    built = whose.look(build)
+    if whose.as_json:
         emit(built.to_dict())
         return
     for message in built.messages:
@@ -191,12 +176,13 @@ def context(
         found = plural(len(built.report.left_out), "item")
         complain(f"nothing fits into {max_tokens} tokens, {found} left out; raise --max-tokens")
     elif not built.sections:
-        complain(f"nothing relevant is remembered for {of_user(user, url)}")
+        complain(f"nothing relevant is remembered for {whose.in_words}")
     if explain:
         say(visible(built.explain()), style="dim")
 
 
 def sessions(
+    whose: Whose,
     show: Annotated[
         str | None, typer.Option(metavar="ID", help="Show the messages of a session, with their ids.")
     ] = None,
@@ -215,10 +201,6 @@ def sessions(
     delete: Annotated[str | None, typer.Option(metavar="ID", help="Forget a session.")] = None,
     dry_run: DryRun = False,
     limit: Annotated[int, typer.Option(help="How many at most, 1 to 1000.")] = 100,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """List the conversations of a user; show, rename, close, compress, branch or forget one.
 
@@ -231,58 +213,59 @@ def sessions(
     if dry_run and delete is None:
         raise ValidationError("works only with --delete", field="dry-run")
     if show is not None:
-        _show_session(url, org, user, show, as_json)
+        _show_session(whose, show)
     elif rename is not None:
-        for_user(url, org, user, lambda who: _rename(who, *rename))
-        emit({"renamed": rename[0]}) if as_json else say("Renamed.")
+        whose.look(lambda who: _rename(who, *rename))
+        emit({"renamed": rename[0]}) if whose.as_json else say("Renamed.")
     elif close is not None:
-        show_noted(for_user(url, org, user, lambda who: _close(who, close)), as_json)
+        show_noted(whose.look(lambda who: _close(who, close)), whose.as_json)
     elif compress is not None:
-        folded = for_user(url, org, user, lambda who: _compress(who, compress))
+        folded = whose.look(lambda who: _compress(who, compress))
         told = (
             "Its first half is now in the summary; the messages stay."
             if folded
             else "There is nothing to compress yet."
         )
-        emit({"compressed": folded}) if as_json else say(told)
+        emit({"compressed": folded}) if whose.as_json else say(told)
     elif branch is not None:
-        for_user(url, org, user, lambda who: who.session(branch[0]).branch(*branch[1:]))
+        whose.look(lambda who: who.session(branch[0]).branch(*branch[1:]))
         went_on = f"`recollect chat --session {shlex.quote(one_line(branch[2], 128))}` continues from there."
-        emit({"branched": branch[2]}) if as_json else say(went_on)
+        emit({"branched": branch[2]}) if whose.as_json else say(went_on)
     elif delete is not None:
-        _delete_session(url, org, user, delete, dry_run, as_json)
+        _delete_session(whose, delete, dry_run)
     else:
-        _list_sessions(for_user(url, org, user, lambda who: who.sessions(limit=limit)), user, url, as_json)
+        _list_sessions(whose, limit)
 
 
-def _list_sessions(listed: list[SessionInfo], user: str, url: str | None, as_json: bool) -> None:
-    if as_json:
+def _list_sessions(whose: Whose, limit: int) -> None:
+    listed = whose.look(lambda who: who.sessions(limit=limit))
+    if whose.as_json:
         emit([info.to_dict() for info in listed])
     elif listed:
         rows = [(i.id, i.messages, day_and_time(i.last_activity), one_line(i.title, 80)) for i in listed]
         table(["id", "messages", "last activity", "title"], rows, right=["messages"])
     else:
-        say(f"No sessions for {of_user(user, url)}")
+        say(f"No sessions for {whose.in_words}")
     if not listed:
         raise typer.Exit(NOT_FOUND)
 
 
-def _delete_session(url: str | None, org: str, user: str, id: str, dry_run: bool, as_json: bool) -> None:
+def _delete_session(whose: Whose, id: str, dry_run: bool) -> None:
     if dry_run:
-        messages = for_user(url, org, user, lambda who: who.session(id).export())["messages"]
-        show_receipt(Receipt({"conversation": len(messages)} if messages else {}), as_json, dry_run=True)
+        messages = whose.look(lambda who: who.session(id).export())["messages"]
+        show_receipt(Receipt({"conversation": len(messages)} if messages else {}), whose.as_json, dry_run=True)
     else:
-        show_receipt(for_user(url, org, user, lambda who: who.session(id).delete()), as_json)
+        show_receipt(whose.look(lambda who: who.session(id).delete()), whose.as_json)
 
 
-def _show_session(url: str | None, org: str, user: str, id: str, as_json: bool) -> None:
-    if as_json:
-        session = for_user(url, org, user, lambda who: who.session(id).export())
+def _show_session(whose: Whose, id: str) -> None:
+    if whose.as_json:
+        session = whose.look(lambda who: who.session(id).export())
         if not session["messages"]:
             raise NotFound(field="session")
         emit(session)
         return
-    for message in for_user(url, org, user, lambda who: _messages(who, id)):
+    for message in whose.look(lambda who: _messages(who, id)):
         who = one_line(message.name or message.role, 60)
         when = day_and_time(message.created_at) if message.created_at else "at no known time"
         say(f"{who}, {when}, id {visible(message.id)}:", style="bold")

@@ -5,9 +5,10 @@ A command is loaded when it is called. Its module imports numpy and more, which 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property, wraps
 from importlib import import_module
 from typing import Any
 
@@ -172,11 +173,27 @@ class Later(TyperCommand):
         else:
             group, found = typer.Typer(add_completion=False), {name: found}
         for verb, command in found.items():
-            group.command(verb, cls=Command, epilog=EXIT_CODES_HELP)(command)
+            group.command(verb, cls=Command, epilog=EXIT_CODES_HELP)(_spread(command))
         return get_command(group)
 
     def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
         return self.loaded.make_context(info_name, args, parent, **extra)
+
+
+def _spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as Typer takes it: if its first parameter is a dataclass, the fields of that are its last options."""
+    parameters = [*inspect.signature(command, eval_str=True).parameters.values()]
+    kind = parameters[0].annotation if parameters else None
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        return command
+    fields = inspect.signature(kind, eval_str=True).parameters
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        command(kind(**{name: given.pop(name) for name in fields}), **given)
+
+    called.__signature__ = inspect.Signature([*parameters[1:], *fields.values()])  # type: ignore[attr-defined]
+    return called
 
 
 def listed() -> dict[str, Later]:

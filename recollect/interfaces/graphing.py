@@ -16,8 +16,9 @@ from recollect.graph import Graph
 from recollect.interfaces.drawing import to_dot, to_svg
 from recollect.interfaces.files import check_target, write_lines
 from recollect.interfaces.knowing import percent, show_found
-from recollect.interfaces.options import Json, Org, OrgWide, Url, Who, for_user, look, owner_of, place, run
+from recollect.interfaces.options import Json, Org, OrgWide, Url, look, place, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, plural, say, table, visible
+from recollect.interfaces.whose import Whose
 from recollect.memory import Memory
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
 
@@ -121,6 +122,7 @@ def _until(expires_at: int | None) -> str:
 
 
 def graph_show(
+    whose: Whose,
     entity: Annotated[
         str | None, typer.Argument(help='A name, an id, or "user"; else the whole graph.', show_default=False)
     ] = None,
@@ -130,10 +132,6 @@ def graph_show(
     dot: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it for Graphviz.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Show the people, places and things a user talks about and how they are related, or what is near one of them.
 
@@ -146,14 +144,14 @@ def graph_show(
         raise ValidationError("needs an entity to count from", field="depth")
 
     async def read(memory: Memory) -> Neighbourhood:
-        held = _graph(memory, org, user, org_wide)
+        held = _graph(memory, whose, org_wide)
         return await (held.whole(at=at) if entity is None else held.neighbours(entity, depth=depth or DEPTH, at=at))
 
-    found = look(url, read)
+    found = look(whose.url, read)
     for file, draw in ((svg, to_svg), (dot, to_dot)):
         if file is not None:
             write_lines(file, draw(found).splitlines(), force=force)
-    if as_json:
+    if whose.as_json:
         emit(found.to_dict())
     else:
         _show_graph(found)
@@ -179,26 +177,23 @@ def _days(relation: Relation) -> str:
 
 
 def graph_add(
+    whose: Whose,
     name: Annotated[str, typer.Argument(help="What it is called.")],
     type: Annotated[str, typer.Option(help="person, place, organisation or another word.")] = "thing",
     alias: Annotated[list[str] | None, typer.Option(help="Another name; may be repeated.")] = None,
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Add a person, place or thing; one that already goes by the name is reused, and gets the other names too.
 
     Example: recollect graph add Ana --type person --alias Anita
     """
-    added = run(
-        url, lambda memory: _graph(memory, org, user, org_wide).add_entity(name, type=type, aliases=alias or [])
-    )  # fmt: skip
-    emit(added.to_dict()) if as_json else say(f"{_told(added)}\n  id {added.id}")
+    names = alias or []
+    added = run(whose.url, lambda memory: _graph(memory, whose, org_wide).add_entity(name, type=type, aliases=names))
+    emit(added.to_dict()) if whose.as_json else say(f"{_told(added)}\n  id {added.id}")
 
 
 def graph_relate(
+    whose: Whose,
     subject: Named,
     relation: Annotated[str, typer.Argument(help="How they are connected, such as works_at or sister.")],
     object: Named,
@@ -206,10 +201,6 @@ def graph_relate(
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Until when, if it is over.")] = None,
     confidence: Annotated[float, typer.Option(help="How sure it is, 0 to 1.")] = 1.0,
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Say how two entities are related; an unknown name creates a new entity.
 
@@ -217,67 +208,49 @@ def graph_relate(
     """
 
     async def tell(memory: Memory) -> Relation:
-        held = _graph(memory, org, user, org_wide)
+        held = _graph(memory, whose, org_wide)
         return await held.relate(
             subject, relation, object, confidence=confidence, valid_from=since, valid_to=until
         )  # fmt: skip
 
-    _show_relation("Known now", run(url, tell), as_json)
+    _show_relation("Known now", run(whose.url, tell), whose.as_json)
 
 
 def graph_end(
+    whose: Whose,
     id: Annotated[str, typer.Argument(help="Id of a relation; `graph show` shows it.")],
     at: Annotated[str | None, typer.Option(metavar="TIME", help="When it ended; else now.")] = None,
     reason: Annotated[str, typer.Option(help="Why; kept with the relation.")] = "ended by hand",
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """End a relation; it is kept as a past one.
 
     Example: recollect graph end 019a7c1f5e21a3b1 --at 2026-03-01
     """
-    ended = look(url, lambda memory: _graph(memory, org, user, org_wide).end_relation(id, at, reason))
-    _show_relation("Ended", ended, as_json)
+    ended = look(whose.url, lambda memory: _graph(memory, whose, org_wide).end_relation(id, at, reason))
+    _show_relation("Ended", ended, whose.as_json)
 
 
-def graph_merge(
-    kept: Named,
-    other: Named,
-    org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def graph_merge(whose: Whose, kept: Named, other: Named, org_wide: OrgWide = False) -> None:
     """Merge two entities: the names and relations of the second are seen as those of the first.
 
     Example: recollect graph merge Ana Anita
     """
-    done = look(url, lambda memory: _graph(memory, org, user, org_wide).merge(kept, other))
-    _show_merge(f"Merged: {_told(done.kept)}", done, as_json)
+    done = look(whose.url, lambda memory: _graph(memory, whose, org_wide).merge(kept, other))
+    _show_merge(f"Merged: {_told(done.kept)}", done, whose.as_json)
 
 
-def graph_undo_merge(
-    other: Named,
-    org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def graph_undo_merge(whose: Whose, other: Named, org_wide: OrgWide = False) -> None:
     """Undo a merge: both entities are as they were.
 
     Example: recollect graph undo-merge Anita
     """
-    done = look(url, lambda memory: _graph(memory, org, user, org_wide).undo_merge(other))
-    _show_merge(f"Separate again: {_told(done.kept)} and {_told(done.other)}", done, as_json)
+    done = look(whose.url, lambda memory: _graph(memory, whose, org_wide).undo_merge(other))
+    _show_merge(f"Separate again: {_told(done.kept)} and {_told(done.other)}", done, whose.as_json)
 
 
-def _graph(memory: Memory, org: str, user: str, org_wide: bool) -> Graph:
-    return owner_of(memory, org, user, org_wide).graph
+def _graph(memory: Memory, whose: Whose, org_wide: bool) -> Graph:
+    return whose.owner(memory, org_wide).graph
 
 
 def _told(entity: Entity) -> str:
@@ -300,52 +273,40 @@ def _show_merge(done: str, merge: Merge, as_json: bool) -> None:
 
 
 def episodes_list(
+    whose: Whose,
     session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
     limit: Annotated[int, typer.Option(help="How many at most, 1 to 1000.")] = 20,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """List remembered stretches of conversation, newest first.
 
     Example: recollect episodes list --session monday
     """
-    found = for_user(url, org, user, lambda who: who.episodes.list(limit, session=session))
+    found = whose.look(lambda who: who.episodes.list(limit, session=session))
     rows = [(each.id, day_and_time(each.started_at), one_line(each.title or each.content, 200)) for each in found]
-    nothing = (
-        f"No episodes for {one_line(user, 60)} in {place(url)}; a session becomes one when it is idle for a while."
-    )
-    show_found(found, as_json, ["id", "when", "what it was about"], rows, nothing)
+    of_whom = f"{one_line(whose.user, 60)} in {place(whose.url)}"
+    nothing = f"No episodes for {of_whom}; a session becomes one when it is idle for a while."
+    show_found(found, whose.as_json, ["id", "when", "what it was about"], rows, nothing)
 
 
 def episodes_show(
-    id: Annotated[str, typer.Argument(help="Id of an episode; `episodes` shows it.")],
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
+    whose: Whose, id: Annotated[str, typer.Argument(help="Id of an episode; `episodes` shows it.")]
 ) -> None:
     """Show an episode: what was said, who was named, what was decided and what is open.
 
     Example: recollect episodes show 019a7c1f5e21a3b1
     """
-    found = for_user(url, org, user, lambda who: who.episodes.get(id))
-    emit(found.to_dict()) if as_json else _show_episode(found)
+    found = whose.look(lambda who: who.episodes.get(id))
+    emit(found.to_dict()) if whose.as_json else _show_episode(found)
 
 
 def episodes_close(
-    session: Annotated[str, typer.Argument(help="Id of the session that is over.")],
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
+    whose: Whose, session: Annotated[str, typer.Argument(help="Id of the session that is over.")]
 ) -> None:
     """Close a session: what is not in an episode yet becomes one now.
 
     Example: recollect episodes close monday
     """
-    show_noted(for_user(url, org, user, lambda who: who.episodes.close(session)), as_json)
+    show_noted(whose.look(lambda who: who.episodes.close(session)), whose.as_json)
 
 
 def show_noted(made: Sequence[Episode], as_json: bool) -> None:

@@ -11,21 +11,16 @@ from recollect import validate
 from recollect.errors import ValidationError
 from recollect.interfaces.moving import take_in
 from recollect.interfaces.options import (
-    Json,
-    Org,
     OrgWide,
-    Url,
     Where,
-    Who,
     filter_of,
     look,
-    of_user,
-    owner_of,
     place,
     run,
     whom,
 )
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
+from recollect.interfaces.whose import Whose
 from recollect.memory import Memory
 from recollect.owner import Owner
 from recollect.records import Record, system_clock
@@ -35,6 +30,7 @@ MemoryId = Annotated[str, typer.Argument(help="Id of a memory; `list` and `searc
 
 
 def add(
+    whose: Whose,
     text: Annotated[str, typer.Argument(help="What to remember.")],
     importance: Annotated[float | None, typer.Option(help="0 to 1; without it, the worker rates the text.")] = None,
     metadata: Annotated[
@@ -48,10 +44,6 @@ def add(
         bool, typer.Option("--only-new", help="Refuse a text that is already stored, and change nothing.")
     ] = False,
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Remember a text; a repeated text is kept once.
 
@@ -60,7 +52,7 @@ def add(
     labels = None if metadata is None else validate.json_text(metadata, "metadata")
 
     async def keep(memory: Memory) -> Record:
-        owner = owner_of(memory, org, user, org_wide)
+        owner = whose.owner(memory, org_wide)
         record = await owner.add_memory(
             text, importance=importance, metadata=labels, expires_at=expires_at, only_new=only_new
         )
@@ -68,36 +60,33 @@ def add(
             await take_in(memory)
         return await owner.get_memory(record.id)
 
-    record = run(url, keep)
-    if as_json:
+    record = run(whose.url, keep)
+    if whose.as_json:
         emit(record.to_dict())
     else:
-        say(f"Remembered for {whom(org, user, org_wide)} in {place(url)}, as {record.id}.")
+        say(f"Remembered for {whom(whose.org, whose.user, org_wide)} in {place(whose.url)}, as {record.id}.")
 
 
 def list_memories(
+    whose: Whose,
     layer: Annotated[str, typer.Option(help="Layer to list; messages are in `conversation`.")] = "long_term",
     where: Where = None,
     limit: Annotated[int, typer.Option(help="How many at most, 1 to 1000.")] = 100,
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """List memories in the order they were first stored.
 
     Example: recollect list --where '{"metadata.topic": "work"}'
     """
-    found, more = look(url, lambda memory: _page(owner_of(memory, org, user, org_wide), layer, filter_of(where), limit))
-    if as_json:
+    found, more = look(whose.url, lambda memory: _page(whose.owner(memory, org_wide), layer, filter_of(where), limit))
+    if whose.as_json:
         emit([record.to_dict() for record in found])
     elif found:
         table(["id", "when", "memory"], [(r.id, day_and_time(r.when), _with_end(r)) for r in found])
         if more:
             say(f"There are more than these {limit}; raise --limit to see them.")
     else:
-        nobody = f"{whom(org, user, org_wide)} in {place(url)}." if org_wide else of_user(user, url)
+        nobody = f"{whom(whose.org, whose.user, org_wide)} in {place(whose.url)}." if org_wide else whose.in_words
         say(f"Nothing in the layer {layer} for {nobody}")
     if not found:
         raise typer.Exit(NOT_FOUND)
@@ -119,6 +108,7 @@ def _with_end(record: Record) -> str:
 
 
 def update(
+    whose: Whose,
     id: MemoryId,
     text: Annotated[str | None, typer.Argument(help="New text.", show_default="unchanged")] = None,
     importance: Annotated[float | None, typer.Option(help="0 to 1.", show_default="unchanged")] = None,
@@ -137,10 +127,6 @@ def update(
         ),
     ] = None,
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Change a memory; earlier versions stay in its history.
 
@@ -153,47 +139,37 @@ def update(
     labels = None if metadata is None else validate.json_text(metadata, "metadata")
 
     async def change(memory: Memory) -> Record:
-        record = await owner_of(memory, org, user, org_wide).update_memory(
+        record = await whose.owner(memory, org_wide).update_memory(
             id, content=text, metadata=labels, importance=importance, expires_at=expires_at, version=version
         )
         if Settings.read(os.environ).worker:
             await take_in(memory)
         return record
 
-    record = look(url, change)
-    emit(record.to_dict()) if as_json else say(f"Changed: {one_line(record.content, 200)}")
+    record = look(whose.url, change)
+    emit(record.to_dict()) if whose.as_json else say(f"Changed: {one_line(record.content, 200)}")
 
 
 def bring_back(
+    whose: Whose,
     id: Annotated[str, typer.Argument(help="Id of a memory; `maintain` and `list` show it.")],
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Bring back a memory that upkeep retired, or ended as a duplicate of another.
 
     Example: recollect bring-back 019a7c1f5e21a3b1
     """
-    record = look(url, lambda memory: owner_of(memory, org, user, org_wide).restore(id))
-    emit(record.to_dict()) if as_json else say(f"Restored: {one_line(record.content, 200)}")
+    record = look(whose.url, lambda memory: whose.owner(memory, org_wide).restore(id))
+    emit(record.to_dict()) if whose.as_json else say(f"Restored: {one_line(record.content, 200)}")
 
 
-def history(
-    id: MemoryId,
-    org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def history(whose: Whose, id: MemoryId, org_wide: OrgWide = False) -> None:
     """Show the versions of a memory, oldest first.
 
     Example: recollect history 019a7c1f5e21a3b1
     """
-    records = look(url, lambda memory: owner_of(memory, org, user, org_wide).history(id))
-    if as_json:
+    records = look(whose.url, lambda memory: whose.owner(memory, org_wide).history(id))
+    if whose.as_json:
         emit([record.to_dict() for record in records])
         return
     rows = [(_until(record), one_line(record.content, 300)) for record in records]

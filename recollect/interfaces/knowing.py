@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from recollect.interfaces.moving import take_in
-from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, run
+from recollect.interfaces.options import run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, here, one_line, say, table
+from recollect.interfaces.whose import Whose
 from recollect.memory import Memory
 from recollect.policies.keys import KEYS, PREFERENCES, key_of
 from recollect.profile import Fact, Facts, Profile
@@ -32,24 +33,17 @@ Reason = Annotated[str, typer.Option(help="Why; kept in the history.")]
 # ── The profile ──────────────────────────────────────────────────────────────────────────────────
 
 
-def profile(
-    as_of: AsOf = None,
-    known_at: KnownAt = None,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def profile(whose: Whose, as_of: AsOf = None, known_at: KnownAt = None) -> None:
     """Show what is known about a user: now, what was true at a given time, or what was believed then.
 
     Example: recollect profile --as-of 2026-03-01
     """
-    known = for_user(url, org, user, lambda who: who.profile(as_of=as_of, known_at=known_at))
+    known = whose.look(lambda who: who.profile(as_of=as_of, known_at=known_at))
     is_empty = not known.facts and not known.preferences
-    if as_json:
+    if whose.as_json:
         emit(known.to_dict())
     elif is_empty:
-        say(f"Nothing is known about {of_user(user, url)}")
+        say(f"Nothing is known about {whose.in_words}")
         say("Facts are learned from what is said in `recollect chat`, or stated with `recollect facts set`.")
     else:
         _show_profile(known)
@@ -88,45 +82,26 @@ def percent(share: float) -> str:
 # ── Facts ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def facts_list(
-    preference: Preference = False,
-    as_of: AsOf = None,
-    known_at: KnownAt = None,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def facts_list(whose: Whose, preference: Preference = False, as_of: AsOf = None, known_at: KnownAt = None) -> None:
     """List facts and how sure each is; --preference lists preferences, --json also shows where each comes from.
 
     Example: recollect facts list --as-of 2026-03-01
     """
-    held = for_user(
-        url, org, user, lambda who: _facts(who, "", preference).list(as_of=as_of, known_at=known_at)
-    )  # fmt: skip
+    held = whose.look(lambda who: _facts(who, "", preference).list(as_of=as_of, known_at=known_at))
     rows = [(_day(f.valid_from), percent(f.confidence), f.seen, f.status, f.key, f.value) for f in in_order(held)]
     columns = ["since", "sure", "said", "status", "key", "value"]
-    nothing = (
-        f"Nothing of that kind is known about {of_user(user, url)} `recollect facts set city Bergen` states a fact."
-    )
-    show_found(held, as_json, columns, rows, nothing)
+    nothing = f"Nothing of that kind is known about {whose.in_words} `recollect facts set city Bergen` states a fact."
+    show_found(held, whose.as_json, columns, rows, nothing)
 
 
-def facts_history(
-    key: FactKey,
-    preference: Preference = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def facts_history(whose: Whose, key: FactKey, preference: Preference = False) -> None:
     """Show everything that was said about a key, oldest first, including what is not believed and why.
 
     Example: recollect facts history city
     """
-    held = for_user(url, org, user, lambda who: _facts(who, key, preference).history(key))
+    held = whose.look(lambda who: _facts(who, key, preference).history(key))
     rows = [(_day(f.valid_from), _until(f), f.status.replace("_", " "), _with_reason(f)) for f in held]
-    show_found(held, as_json, ["from", "until", "status", "value"], rows, "Nothing was said about that.")
+    show_found(held, whose.as_json, ["from", "until", "status", "value"], rows, "Nothing was said about that.")
 
 
 def _until(fact: Fact) -> str:
@@ -140,16 +115,13 @@ def _with_reason(fact: Fact) -> str:
 
 
 def facts_set(
+    whose: Whose,
     key: FactKey,
     value: Annotated[str, typer.Argument(help="The value.")],
     since: Annotated[str | None, typer.Option(metavar="TIME", help=f"Since when it is true: {_TIME}.")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Until when, if it is over.")] = None,
     confidence: Annotated[float, typer.Option(help="How sure it is, 0 to 1.")] = 1.0,
     preference: Preference = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """State a fact. Any other value of the key ends and stays in its history; a key such as hobby can hold several.
 
@@ -157,23 +129,20 @@ def facts_set(
     """
 
     async def tell(memory: Memory) -> list[Fact]:
-        held = _facts(memory.user(user, org=org), key, preference)
+        held = _facts(whose.of(memory), key, preference)
         fact = await held.add(key, value, confidence=confidence, valid_from=since, valid_to=until)
         return [fact]
 
-    _show_facts("Known now", _told(url, tell), as_json)
+    _show_facts("Known now", _told(whose.url, tell), whose.as_json)
 
 
 def facts_correct(
+    whose: Whose,
     key: FactKey,
     value: Annotated[str, typer.Argument(help="The right value.")],
     instead_of: Annotated[str | None, typer.Option(help="Which value was wrong, if the key has several.")] = None,
     reason: Reason = "",
     preference: Preference = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """State the right value, and that the previous one was never true.
 
@@ -181,100 +150,64 @@ def facts_correct(
     """
 
     async def tell(memory: Memory) -> list[Fact]:
-        held = _facts(memory.user(user, org=org), key, preference)
+        held = _facts(whose.of(memory), key, preference)
         return [await held.correct(key, value, instead_of=instead_of, reason=reason)]
 
-    _show_facts("Corrected", _told(url, tell), as_json)
+    _show_facts("Corrected", _told(whose.url, tell), whose.as_json)
 
 
 def facts_end(
+    whose: Whose,
     key: FactKey,
     value: OneValue = None,
     at: Annotated[str | None, typer.Option(metavar="TIME", help=f"When it ended: {_TIME}.")] = None,
     reason: Reason = "",
     preference: Preference = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Say that something is no longer true; it stays in the history.
 
     Example: recollect facts end hobby climbing --reason "bad shoulder"
     """
-    ended = for_user(
-        url, org, user, lambda who: _facts(who, key, preference).end(key, value, at=at, reason=reason)
-    )  # fmt: skip
-    _show_facts("Ended", ended, as_json)
+    ended = whose.look(lambda who: _facts(who, key, preference).end(key, value, at=at, reason=reason))
+    _show_facts("Ended", ended, whose.as_json)
 
 
 def facts_reject(
-    key: FactKey,
-    value: OneValue = None,
-    reason: Reason = "",
-    preference: Preference = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
+    whose: Whose, key: FactKey, value: OneValue = None, reason: Reason = "", preference: Preference = False
 ) -> None:
     """Say that something was never true; it is not learned again from the same text, and what it replaced is back.
 
     Example: recollect facts reject employer
     """
-    denied = for_user(url, org, user, lambda who: _facts(who, key, preference).reject(key, value, reason=reason))
-    _show_facts("Rejected", denied, as_json)
+    denied = whose.look(lambda who: _facts(who, key, preference).reject(key, value, reason=reason))
+    _show_facts("Rejected", denied, whose.as_json)
 
 
-def facts_confirm(
-    key: FactKey,
-    value: OneValue = None,
-    preference: Preference = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def facts_confirm(whose: Whose, key: FactKey, value: OneValue = None, preference: Preference = False) -> None:
     """Confirm that something is right; what is merely learned no longer replaces it.
 
     Example: recollect facts confirm allergy walnuts
     """
-    held = for_user(url, org, user, lambda who: _facts(who, key, preference).confirm(key, value))
-    _show_facts("Confirmed", held, as_json)
+    held = whose.look(lambda who: _facts(who, key, preference).confirm(key, value))
+    _show_facts("Confirmed", held, whose.as_json)
 
 
-def facts_pin(
-    key: FactKey,
-    value: OneValue = None,
-    preference: Preference = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def facts_pin(whose: Whose, key: FactKey, value: OneValue = None, preference: Preference = False) -> None:
     """Protect a value from whatever is learned, until it is unpinned.
 
     Example: recollect facts pin nickname
     """
-    held = for_user(url, org, user, lambda who: _facts(who, key, preference).pin(key, value))
-    _show_facts("Pinned", held, as_json)
+    held = whose.look(lambda who: _facts(who, key, preference).pin(key, value))
+    _show_facts("Pinned", held, whose.as_json)
 
 
-def facts_unpin(
-    key: FactKey,
-    value: OneValue = None,
-    preference: Preference = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def facts_unpin(whose: Whose, key: FactKey, value: OneValue = None, preference: Preference = False) -> None:
     """Let a value be replaced again like any other.
 
     Example: recollect facts unpin nickname
     """
-    held = for_user(url, org, user, lambda who: _facts(who, key, preference).unpin(key, value))
-    _show_facts("Unpinned", held, as_json)
+    held = whose.look(lambda who: _facts(who, key, preference).unpin(key, value))
+    _show_facts("Unpinned", held, whose.as_json)
 
 
 def _facts(user: User, key: str, preference: bool) -> Facts:

@@ -10,8 +10,9 @@ import typer
 
 from recollect import validate
 from recollect.errors import TooLarge, ValidationError
-from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, run
+from recollect.interfaces.options import run
 from recollect.interfaces.output import NOT_FOUND, emit, say, visible
+from recollect.interfaces.whose import Whose
 from recollect.user import User
 from recollect.working import PUSH_KEEP, State, Working
 
@@ -29,89 +30,61 @@ Version = Annotated[
 ]
 
 
-def working_show(
-    session: OfSession = None,
-    agent: Agent = "",
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def working_show(whose: Whose, session: OfSession = None, agent: Agent = "") -> None:
     """Show the state of the task: a plan, a page, recent actions, whatever the assistant keeps there.
 
     Example: recollect working show --session monday
     """
-    state = for_user(url, org, user, lambda who: _working(who, session, agent).get())
-    if as_json:
+    state = whose.look(lambda who: _working(who, session, agent).get())
+    if whose.as_json:
         emit(_with_version(state))
     elif state:
         say(visible(json.dumps(state, ensure_ascii=False, indent=2)))
     else:
-        say(f"No working state for {of_user(user, url)}")
+        say(f"No working state for {whose.in_words}")
     if not state:
         raise typer.Exit(NOT_FOUND)
 
 
 def working_set(
-    data: Data,
-    session: OfSession = None,
-    agent: Agent = "",
-    version: Version = None,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
+    whose: Whose, data: Data, session: OfSession = None, agent: Agent = "", version: Version = None
 ) -> None:
     """Replace the state with another one.
 
     Example: recollect working set '{"step": 1, "plan": ["pack", "leave"]}' --session monday
     """
     given = validate.json_text(data, "data")
-    state = run(
-        url, lambda memory: _working(memory.user(user, org=org), session, agent).set(given, version=version)
-    )  # fmt: skip
-    _show_state(state, as_json)
+    state = run(whose.url, lambda memory: _working(whose.of(memory), session, agent).set(given, version=version))
+    _show_state(state, whose.as_json)
 
 
 def working_patch(
-    data: Data,
-    session: OfSession = None,
-    agent: Agent = "",
-    version: Version = None,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
+    whose: Whose, data: Data, session: OfSession = None, agent: Agent = "", version: Version = None
 ) -> None:
     """Change parts of the state: null removes, objects merge, the rest replaces.
 
     Example: recollect working patch '{"step": 2}' --session monday
     """
     given = validate.json_text(data, "data")
-    state = run(
-        url, lambda memory: _working(memory.user(user, org=org), session, agent).patch(given, version=version)
-    )  # fmt: skip
-    _show_state(state, as_json)
+    state = run(whose.url, lambda memory: _working(whose.of(memory), session, agent).patch(given, version=version))
+    _show_state(state, whose.as_json)
 
 
 def working_push(
+    whose: Whose,
     name: Annotated[str, typer.Argument(metavar="LIST", help="Which list in the state, such as recent_actions.")],
     item: Annotated[str, typer.Argument(metavar="JSON", help='What to append, such as \'{"opened": "order 42"}\'.')],
     keep: Annotated[int, typer.Option(help="How many of the newest items to keep.")] = PUSH_KEEP,
     session: OfSession = None,
     agent: Agent = "",
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Append to a list in the state, and drop its oldest items.
 
     Example: recollect working push recent_actions '"opened order 42"' --session monday
     """
     given = _item(item)
-    state = run(url, lambda memory: _working(memory.user(user, org=org), session, agent).push(name, given, keep=keep))
-    _show_state(state, as_json)
+    state = run(whose.url, lambda memory: _working(whose.of(memory), session, agent).push(name, given, keep=keep))
+    _show_state(state, whose.as_json)
 
 
 def _item(given: str) -> Any:
@@ -125,20 +98,13 @@ def _item(given: str) -> Any:
         ) from error
 
 
-def working_clear(
-    session: OfSession = None,
-    agent: Agent = "",
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def working_clear(whose: Whose, session: OfSession = None, agent: Agent = "") -> None:
     """Forget the state.
 
     Example: recollect working clear --session monday
     """
-    for_user(url, org, user, lambda who: _working(who, session, agent).clear())
-    emit({"cleared": True}) if as_json else say("Cleared.")
+    whose.look(lambda who: _working(who, session, agent).clear())
+    emit({"cleared": True}) if whose.as_json else say("Cleared.")
 
 
 def _working(user: User, session: str | None, agent: str) -> Working:

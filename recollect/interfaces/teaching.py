@@ -11,8 +11,9 @@ import typer
 from recollect.customizations import Customization, Customizations
 from recollect.interfaces.knowing import percent, show_found
 from recollect.interfaces.moving import take_in
-from recollect.interfaces.options import Json, Org, OrgWide, Url, Who, for_user, look, of_user, owner_of, run
+from recollect.interfaces.options import OrgWide, look, run
 from recollect.interfaces.output import emit, one_line, say
+from recollect.interfaces.whose import Whose
 from recollect.learnings import Learning, Learnings
 from recollect.memory import Memory
 from recollect.settings import Settings
@@ -27,21 +28,18 @@ NO_INSTRUCTIONS = 'There are no standing instructions. `recollect customize add 
 
 
 def learnings_list(
+    whose: Whose,
     type: Annotated[str | None, typer.Option(help="Only `preference`, `pattern` or `correction`.")] = None,
     retired: Annotated[bool, typer.Option("--retired", help="Include those that no longer count.")] = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """List what was learned from working with a user, and what applies to everybody in the organisation.
 
     Example: recollect learnings list --type correction
     """
-    found = for_user(url, org, user, lambda who: who.learnings.list(type=type, include_retired=retired))
+    found = whose.look(lambda who: who.learnings.list(type=type, include_retired=retired))
     rows = [(each.id, each.type, percent(each.confidence), each.usage_count, _with_note(each)) for each in found]
-    nothing = f"Nothing was learned from {of_user(user, url)}"
-    show_found(found, as_json, ["id", "type", "sure", "used", "learning"], rows, nothing)
+    nothing = f"Nothing was learned from {whose.in_words}"
+    show_found(found, whose.as_json, ["id", "type", "sure", "used", "learning"], rows, nothing)
 
 
 def _with_note(learning: Learning) -> str:
@@ -50,14 +48,11 @@ def _with_note(learning: Learning) -> str:
 
 
 def learnings_add(
+    whose: Whose,
     text: Annotated[str, typer.Argument(help="What was learned.")],
     type: Annotated[str, typer.Option(help="`preference`, `pattern` or `correction`.")] = "pattern",
     confidence: Annotated[float | None, typer.Option(help="0 to 1; else the default of the type.")] = None,
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Add a learning; adding the same again raises its confidence.
 
@@ -65,64 +60,43 @@ def learnings_add(
     """
 
     async def tell(memory: Memory) -> Learning:
-        kept = await _learnings(memory, org, user, org_wide).add(text, type=type, confidence=confidence)
+        kept = await _learnings(memory, whose, org_wide).add(text, type=type, confidence=confidence)
         if Settings.read(os.environ).worker:
             await take_in(memory)
         return kept
 
-    _show_learning("Kept", run(url, tell), as_json)
+    _show_learning("Kept", run(whose.url, tell), whose.as_json)
 
 
-def learnings_confirm(
-    id: LearningId,
-    org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def learnings_confirm(whose: Whose, id: LearningId, org_wide: OrgWide = False) -> None:
     """Say that a learning turned out right: its confidence rises.
 
     Example: recollect learnings confirm 019a7c1f5e21a3b1
     """
-    done = look(url, lambda memory: _learnings(memory, org, user, org_wide).confirm(id))
-    _show_learning("Confirmed", done, as_json)
+    done = look(whose.url, lambda memory: _learnings(memory, whose, org_wide).confirm(id))
+    _show_learning("Confirmed", done, whose.as_json)
 
 
-def learnings_contradict(
-    id: LearningId,
-    org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def learnings_contradict(whose: Whose, id: LearningId, org_wide: OrgWide = False) -> None:
     """Say that a learning turned out wrong: its confidence falls, and below a floor it is retired.
 
     Example: recollect learnings contradict 019a7c1f5e21a3b1
     """
-    done = look(url, lambda memory: _learnings(memory, org, user, org_wide).contradict(id))
-    _show_learning("Retired" if done.retired else "Less sure", done, as_json)
+    done = look(whose.url, lambda memory: _learnings(memory, whose, org_wide).contradict(id))
+    _show_learning("Retired" if done.retired else "Less sure", done, whose.as_json)
 
 
-def learnings_restore(
-    id: LearningId,
-    org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def learnings_restore(whose: Whose, id: LearningId, org_wide: OrgWide = False) -> None:
     """Bring back a learning that was retired.
 
     Example: recollect learnings restore 019a7c1f5e21a3b1
     """
-    done = look(url, lambda memory: _learnings(memory, org, user, org_wide).restore(id))
-    _show_learning("Restored", done, as_json)
+    done = look(whose.url, lambda memory: _learnings(memory, whose, org_wide).restore(id))
+    _show_learning("Restored", done, whose.as_json)
 
 
-def _learnings(memory: Memory, org: str, user: str, org_wide: bool) -> Learnings:
-    return owner_of(memory, org, user, org_wide).learnings
+def _learnings(memory: Memory, whose: Whose, org_wide: bool) -> Learnings:
+    return whose.owner(memory, org_wide).learnings
 
 
 def _show_learning(done: str, learning: Learning, as_json: bool) -> None:
@@ -135,21 +109,14 @@ def _show_learning(done: str, learning: Learning, as_json: bool) -> None:
 # ── Customizations ───────────────────────────────────────────────────────────────────────────────
 
 
-def customize_list(
-    agent: Agent = "",
-    org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def customize_list(whose: Whose, agent: Agent = "", org_wide: OrgWide = False) -> None:
     """List standing instructions in the order an assistant is given them, including those that are off.
 
     Example: recollect customize list --agent support
     """
-    found = look(url, lambda memory: _instructions(_customizations(memory, org, user, agent, org_wide)))
+    found = look(whose.url, lambda memory: _instructions(_customizations(memory, whose, agent, org_wide)))
     rows = [(each.id, "on" if each.on else "off", _whose(each), one_line(each.text, 300)) for each in found]
-    show_found(found, as_json, ["id", "", "from", "instruction"], rows, NO_INSTRUCTIONS)
+    show_found(found, whose.as_json, ["id", "", "from", "instruction"], rows, NO_INSTRUCTIONS)
 
 
 async def _instructions(held: Customizations) -> list[Customization]:
@@ -165,115 +132,81 @@ def _whose(each: Customization) -> str:
 
 
 def customize_add(
+    whose: Whose,
     text: Annotated[str, typer.Argument(help="What the assistant should always do.")],
     id: Annotated[
         str | None, typer.Option(help="An id of your choice; the id of a default replaces that default.")
     ] = None,
     agent: Agent = "",
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Give a standing instruction, to all assistants or to one; it goes into every prompt.
 
     Example: recollect customize add "Answer in two sentences." --agent support
     """
-    added = run(url, lambda memory: _customizations(memory, org, user, agent, org_wide).add(text, id=id))
-    _show_instruction("Added", added, as_json)
+    added = run(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).add(text, id=id))
+    _show_instruction("Added", added, whose.as_json)
 
 
 def customize_change(
+    whose: Whose,
     id: InstructionId,
     text: Annotated[str, typer.Argument(help="The new text.")],
     agent: Agent = "",
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Change what an instruction says; a default is changed for this user alone.
 
     Example: recollect customize change tone "Be brief, and kind."
     """
-    changed = look(url, lambda memory: _customizations(memory, org, user, agent, org_wide).update(id, text=text))
-    _show_instruction("Changed", changed, as_json)
+    changed = look(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).update(id, text=text))
+    _show_instruction("Changed", changed, whose.as_json)
 
 
-def customize_on(
-    id: InstructionId,
-    agent: Agent = "",
-    org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def customize_on(whose: Whose, id: InstructionId, agent: Agent = "", org_wide: OrgWide = False) -> None:
     """Switch an instruction on again.
 
     Example: recollect customize on tone
     """
-    switched = look(url, lambda memory: _customizations(memory, org, user, agent, org_wide).switch_on(id))
-    _show_instruction("On", switched, as_json)
+    switched = look(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).switch_on(id))
+    _show_instruction("On", switched, whose.as_json)
 
 
-def customize_off(
-    id: InstructionId,
-    agent: Agent = "",
-    org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def customize_off(whose: Whose, id: InstructionId, agent: Agent = "", org_wide: OrgWide = False) -> None:
     """Switch an instruction off but keep it; a default is switched off for this user alone.
 
     Example: recollect customize off tone
     """
-    switched = look(url, lambda memory: _customizations(memory, org, user, agent, org_wide).switch_off(id))
-    _show_instruction("Off", switched, as_json)
+    switched = look(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).switch_off(id))
+    _show_instruction("Off", switched, whose.as_json)
 
 
 def customize_order(
+    whose: Whose,
     ids: Annotated[list[str], typer.Argument(help="All ids, in the new order.")],
     agent: Agent = "",
     org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Reorder instructions; name each of your own once.
 
     Example: recollect customize order tone units
     """
-    ordered = look(url, lambda memory: _customizations(memory, org, user, agent, org_wide).reorder(ids))
+    ordered = look(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).reorder(ids))
     rows = [(each.id, one_line(each.text, 300)) for each in ordered]
-    show_found(ordered, as_json, ["id", "instruction"], rows, "")
+    show_found(ordered, whose.as_json, ["id", "instruction"], rows, "")
 
 
-def customize_delete(
-    id: InstructionId,
-    agent: Agent = "",
-    org_wide: OrgWide = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def customize_delete(whose: Whose, id: InstructionId, agent: Agent = "", org_wide: OrgWide = False) -> None:
     """Remove an instruction of your own; a default that it replaced applies again.
 
     Example: recollect customize delete tone
     """
-    look(url, lambda memory: _customizations(memory, org, user, agent, org_wide).delete(id))
-    emit({"deleted": id}) if as_json else say("Deleted.")
+    look(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).delete(id))
+    emit({"deleted": id}) if whose.as_json else say("Deleted.")
 
 
-def _customizations(memory: Memory, org: str, user: str, agent: str, org_wide: bool) -> Customizations:
-    owner = owner_of(memory, org, user, org_wide)
-    return owner.customizations.of_agent(agent)
+def _customizations(memory: Memory, whose: Whose, agent: str, org_wide: bool) -> Customizations:
+    return whose.owner(memory, org_wide).customizations.of_agent(agent)
 
 
 def _show_instruction(done: str, each: Customization, as_json: bool) -> None:

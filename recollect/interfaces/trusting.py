@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from recollect.interfaces.options import Json, Org, Url, Who, for_user
 from recollect.interfaces.output import NOT_FOUND, emit, plural, say, table
+from recollect.interfaces.whose import Whose
 from recollect.trust import SetAside, Undone
 
 OfSession = Annotated[
@@ -17,6 +17,7 @@ OfSession = Annotated[
 
 
 def undo(
+    whose: Whose,
     session: OfSession = None,
     message: Annotated[str | None, typer.Option(help="This one message.", metavar="ID", show_default=False)] = None,
     extractor: Annotated[
@@ -27,59 +28,41 @@ def undo(
         str | None, typer.Option(help="Only what was learned since this time.", show_default=False)
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be undone.")] = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Undo what was learned from a session, from a message or by an extractor. `redo` brings it back.
 
     Example: recollect undo --session monday --dry-run
     """
-    _show_undone(
-        for_user(
-            url, org, user,
-            lambda who: who.undo(
-                session=session, message_id=message, extractor=extractor, since=since, dry_run=dry_run
-            ),
-        ),
-        as_json,
-    )  # fmt: skip
+    undone = whose.look(
+        lambda who: who.undo(session=session, message_id=message, extractor=extractor, since=since, dry_run=dry_run)
+    )
+    _show_undone(undone, whose.as_json)
 
 
-def redo(
-    id: Annotated[str, typer.Argument(help="The id that `undo` gave.")],
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
-) -> None:
+def redo(whose: Whose, id: Annotated[str, typer.Argument(help="The id that `undo` gave.")]) -> None:
     """Reverse an undo: what was learned counts again.
 
     Example: recollect redo 019a8c1d2e3f
     """
-    _show_undone(for_user(url, org, user, lambda who: who.redo(id)), as_json, again=True)
+    _show_undone(whose.look(lambda who: who.redo(id)), whose.as_json, again=True)
 
 
 def quarantine(
+    whose: Whose,
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of memories or messages.", show_default=False)] = None,
     session: OfSession = None,
     reason: Annotated[str, typer.Option(help="Why, for whoever asks later.")] = "",
     release: Annotated[bool, typer.Option("--release", help="Trust it again.")] = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Set a session or memories aside: nothing uses them any more, and what was learned from them is undone.
 
     Example: recollect quarantine --session "with a stranger"
     """
     if release:
-        aside = for_user(url, org, user, lambda who: who.release(session=session, ids=ids or None))
+        aside = whose.look(lambda who: who.release(session=session, ids=ids or None))
     else:
-        aside = for_user(url, org, user, lambda who: who.quarantine(session=session, ids=ids or None, reason=reason))
-    _show_aside(aside, as_json, released=release)
+        aside = whose.look(lambda who: who.quarantine(session=session, ids=ids or None, reason=reason))
+    _show_aside(aside, whose.as_json, released=release)
 
 
 def _show_undone(undone: Undone, as_json: bool, *, again: bool = False) -> None:

@@ -30,18 +30,14 @@ class Json(JSONResponse):
         return to_json(content)
 
 
-def tagged(body: Any, version: int, status: int = 200, at: str | None = None) -> Json:
-    """A response with the version of its content as the ETag, and for something new the path where it can be read."""
-    return Json(body, status, headers={"ETag": f'"{version}"'} | _placed(at))
+def tagged(body: Any, version: int, status: int = 200) -> Json:
+    """A response with the version of its content as the ETag."""
+    return Json(body, status, headers={"ETag": f'"{version}"'})
 
 
 def made(body: Any, at: str | None) -> Json:
     """The response for something new, with the path where it can be read."""
-    return Json(body, 201, headers=_placed(at))
-
-
-def _placed(at: str | None) -> dict[str, str]:
-    return {} if at is None else {"Location": at}
+    return Json(body, 201, headers={} if at is None else {"Location": at})
 
 
 async def large(told: Callable[[], Any], items: int, status: int = 200) -> Response:

@@ -277,9 +277,7 @@ class Outcome:
         return f"{head}, slowest reopening {self.reopened_s * 1000:.0f} ms of CPU\n{self.findings}"
 
 
-def kill_writers(
-    path: Path, kills: int, seed: int, *, life_ms: tuple[int, int] = LIFE_MS, progress: Callable[[int], object] = id
-) -> Outcome:
+def kill_writers(path: Path, kills: int, seed: int, *, progress: Callable[[int], object] = id) -> Outcome:
     """Run the drill: kill, resume, kill again; check the file from time to time and at the end."""
     chance = random.Random(seed)
     journal = Journal()
@@ -287,7 +285,7 @@ def kill_writers(
     life = 0
     while _goes_on(outcome, journal, kills):
         victims = [
-            start_life(path, journal, seed, life, place, chance.uniform(*life_ms) / 1000) for place in range(PROCESSES)
+            start_life(path, journal, seed, life, place, chance.uniform(*LIFE_MS) / 1000) for place in range(PROCESSES)
         ]
         _watch(victims, journal)
         life += 1
