@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from recollect.enrichment import merged_pair
 from recollect.episodes import NOTED, Episodes
@@ -17,7 +18,7 @@ from recollect.errors import Conflict
 from recollect.index import PartitionIndex
 from recollect.indexes import Indexes
 from recollect.ledger import Ledger
-from recollect.pace import Pace
+from recollect.pace import PORTION, Pace, apart
 from recollect.policies.merging import Wordings, glance
 from recollect.policies.recurring import RESTS_ON, Recurring, Sayings, marked, memory_id, recurring, retold, told_in
 from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, enrich_job
@@ -140,7 +141,8 @@ class Consolidation:
             if place % EPISODES_AT_ONCE == 0:
                 await asyncio.sleep(0)
             sayings.of(episode)
-        return recurring(episodes, held, Scope(*partition), now, sayings)
+        found = partial(recurring, episodes, held, Scope(*partition), now, sayings)
+        return await apart(found, PORTION // EPISODES_AT_ONCE * len(episodes))
 
     def _telling(self, partition: Partition, found: Recurring) -> Changes:
         now = self._ledger.clock()

@@ -7,6 +7,7 @@ before `embed_checked` has checked it.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib
 import importlib.util
@@ -118,6 +119,9 @@ WORD_CHARACTERS_MAX = 2**20
 TEXTS_AT_ONCE = 128
 """Short texts embedded before yielding to the event loop, or so many fewer long ones: a few milliseconds."""
 
+NEW_WORDS = 4
+"""Words met for the first time that cost as much as a short text of known ones."""
+
 _BROKEN = "Search by meaning needs the data files of wordllama. Run `pip install --force-reinstall wordllama`."
 
 # Boundaries that no token of this vocabulary crosses, so that tokens can be summed word by word:
@@ -155,11 +159,13 @@ class StaticEmbedder:
     async def embed(self, texts: Sequence[str]) -> Floats:
         """One row of length one for each text; zeros for a blank text."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
+        if self._tokens is None and any(map(str.strip, texts)):
+            await asyncio.to_thread(self._load)  # a tenth of a second
         pace = Pace(TEXTS_AT_ONCE)
         for place, text in enumerate(texts):
             with self._lock:
-                self._add_words(text, rows[place])
-            await pace.done(characters=min(len(text), TEXT_MAX))
+                new = self._add_words(text, rows[place])
+            await pace.done(1 + new // NEW_WORDS, min(len(text), TEXT_MAX))
         # The mean and the sum point the same way, so the number of tokens never matters.
         return _of_length_one(rows)
 
@@ -171,21 +177,25 @@ class StaticEmbedder:
                 self._add_words(word, rows[place])
         return _of_length_one(rows)
 
-    def _add_words(self, text: str, row: Floats) -> None:
-        """Write the sum of the text's token vectors into the row."""
-        text = text[:TEXT_MAX]
+    def _add_words(self, text: str, row: Floats) -> int:
+        """Write the sum of the text's token vectors into the row. Return how many of its words were new."""
+        text, new = text[:TEXT_MAX], 0
         if not text.strip():
-            return
+            return new
         words = _WORDS.findall("▁" + text.replace(" ", "▁"))
         try:
             places = [*map(self._places.__getitem__, words)]
         except KeyError:
-            self._learn(words)
+            new = self._learn(words)
             places = [*map(self._places.__getitem__, words)]
         np.add.reduce(self._sums.take(places, axis=0), axis=0, out=row)
+        return new
 
-    def _learn(self, words: Sequence[str]) -> None:
-        """Cache the sums of the words that are new, after making room for them."""
+    def _load(self) -> None:
+        self._tokens = self._tokens or _load_tokens(self._vocabulary, len(self._weights))
+
+    def _learn(self, words: Sequence[str]) -> int:
+        """Cache the sums of the words that are new, after making room for them. Return how many there are."""
         wanted = dict.fromkeys(words)
         new = [*filterfalse(self._places.__contains__, wanted)]
         characters = sum(map(len, new))
@@ -204,10 +214,11 @@ class StaticEmbedder:
         self._sums[first:end] = sums
         self._places.update(zip(new, range(first, end), strict=True))
         self._characters += characters
+        return len(new)
 
     def _token_sums(self, words: Sequence[str]) -> Floats:
         """The sum of the token vectors of each word. A word has at least one token."""
-        self._tokens = self._tokens or _load_tokens(self._vocabulary, len(self._weights))
+        self._load()
         ids: list[int] = []
         starts: list[int] = []
         for word in words:

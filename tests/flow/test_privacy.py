@@ -177,7 +177,7 @@ async def test_forgetting_looks_at_the_store_once_before_it_drops_and_once_after
         store.reset()
         await act()
         told.append((store.calls["changes"], store.calls["list"]))
-    # What is listed are failures and seals, and what the session held. What its expired messages taught is a third look.
+    # Listed are failures and seals, and what a session holds; what its expired messages taught is a third look.
     assert told == [(2, 1), (2, 1), (3, 2)]
 
 
