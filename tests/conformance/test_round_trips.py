@@ -157,7 +157,7 @@ async def test_records_are_read_from_the_server_in_one_piece_of_the_loop_and_use
         )
         noted(PartitionIndex, "apply")
         waiting = asyncio.create_task(others())
-        await memory.user("ann").search_memory("Where is the kettle?")
+        await memory._flow.indexes.current(memory.user("ann")._scope.partition)
         waiting.cancel()
     read, used = turns.values()
     assert read < used
