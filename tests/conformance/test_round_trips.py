@@ -151,13 +151,13 @@ async def test_records_are_read_from_the_server_in_one_piece_of_the_loop_and_use
 
     async with beside(kind) as (_, memory):
         await tell(memory, 0, 90)
-        memory._flow.indexes.drop(ANN)
-        noted(
-            import_module(type(memory._flow.ledger.store).__module__), "records_of" if kind == "cosmos" else "_records"
-        )
+        partition = memory.user("ann")._scope.partition
+        memory._flow.indexes.drop(partition)
+        driver = import_module(type(memory._flow.ledger.store).__module__)
+        noted(driver, "records_of" if kind == "cosmos" else "_records")
         noted(PartitionIndex, "apply")
         waiting = asyncio.create_task(others())
-        await memory._flow.indexes.current(memory.user("ann")._scope.partition)
+        await memory._flow.indexes.current(partition)
         waiting.cancel()
     read, used = turns.values()
     assert read < used
