@@ -98,10 +98,11 @@ class Consolidation:
         index = await self._indexes.current(partition)
         now = self._ledger.clock()
         found: list[Doubles] = []
-        groups: dict[frozenset[str], list[Record]] = {}
+        # By the hash of their words: holding, and in the end freeing, the words themselves would take long.
+        groups: dict[int, list[Record]] = {}
         pace = Pace()
         for memory in index.of_layer("long_term", now):
-            groups.setdefault(glance(memory.content), []).append(memory)
+            groups.setdefault(hash(glance(memory.content)), []).append(memory)
             await pace.done(characters=len(memory.content))
         for group in (group[:ALIKE_MAX] for group in groups.values() if len(group) > 1):
             await asyncio.sleep(0)

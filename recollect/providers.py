@@ -153,7 +153,8 @@ class StaticEmbedder:
         self._tokens: Any = None
         self._lock = threading.Lock()
         self._places: dict[str, int] = {}
-        self._sums = np.empty((1024, self.dimensions), np.float32)
+        # Room for all at once: the system gives memory as it is written to, and nothing has to be moved to grow.
+        self._sums = np.empty((WORDS_MAX, self.dimensions), np.float32)
         self._characters = 0
 
     async def embed(self, texts: Sequence[str]) -> Floats:
@@ -207,10 +208,6 @@ class StaticEmbedder:
         sums = self._token_sums(new)
         first = len(self._places)
         end = first + len(new)
-        if end > len(self._sums):
-            larger = np.empty((min(2 * end, WORDS_MAX), self.dimensions), np.float32)
-            larger[:first] = self._sums[:first]
-            self._sums = larger
         self._sums[first:end] = sums
         self._places.update(zip(new, range(first, end), strict=True))
         self._characters += characters

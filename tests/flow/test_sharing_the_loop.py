@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -187,6 +188,32 @@ async def test_what_recurs_in_many_episodes_is_looked_for_in_a_thread(memory, mo
     await ann.import_records([{"id": f"e{n}", "layer": "episodic", "content": "A boat.", "data": data} for n in (1, 2)])
     await ann.maintain()
     assert threading.get_ident() not in finders != []
+
+
+async def test_the_words_of_memories_to_compare_are_not_all_held_to_be_freed_at_once(memory, monkeypatch):
+    class Seen(frozenset):
+        """Words that can be looked at without being held."""
+
+    seen, held, look = [], [], consolidation.glance
+
+    def glanced(text: str) -> Seen:
+        held.append(sum(each() is not None for each in seen))
+        words = Seen(look(text))
+        seen.append(weakref.ref(words))
+        return words
+
+    monkeypatch.setattr(consolidation, "glance", glanced)
+    ann = memory.user("ann")
+    await ann.add_memories([f"The boat of {made_up()}." for _ in range(5)])
+    await ann.maintain(dry_run=True)
+    assert held == [0] * 5
+
+
+async def test_room_for_the_words_of_the_embedder_is_made_once(store_name):
+    embedder = StaticEmbedder()
+    room = embedder._sums
+    await embedder.embed([hostile(number) for number in range(4)])
+    assert len(embedder._places) > 1_024 and embedder._sums is room
 
 
 async def test_an_import_is_checked_in_portions(memory):
