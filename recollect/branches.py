@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recollect.conversation import copy_id
-from recollect.records import Partition, Record
+from recollect.records import Record
 
 if TYPE_CHECKING:
     from recollect.index import PartitionIndex
-    from recollect.indexes import Indexes
 
 
 def is_copy(index: PartitionIndex, message: Record, now: int) -> bool:
@@ -34,14 +33,11 @@ def copies_of(index: PartitionIndex, session: str, now: int) -> dict[str, str]:
     return found
 
 
-async def with_copies(indexes: Indexes, partition: Partition, records: Sequence[Record], now: int) -> list[Record]:
+def with_copies(index: PartitionIndex, records: Sequence[Record], now: int) -> list[Record]:
     """These records and the copies of their messages in branches, and in branches of branches."""
     found = {record.id: record for record in records}
     newest = [record for record in records if record.layer == "conversation"]
-    if not newest:
-        return list(records)
-    index = await indexes.current(partition)
-    branches = _branches(index, now)
+    branches = _branches(index, now) if newest else []
     while newest and branches:
         ids = {copy_id(session, each.id) for each in newest for session in branches}
         newest = [index.records[index.row_of[id]] for id in ids if id in index.row_of and id not in found]

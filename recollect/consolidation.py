@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from recollect.enrichment import merged_pair
 from recollect.episodes import NOTED, Episodes
@@ -17,7 +18,7 @@ from recollect.errors import Conflict
 from recollect.index import PartitionIndex
 from recollect.indexes import Indexes
 from recollect.ledger import Ledger
-from recollect.pace import Pace
+from recollect.pace import PORTION, Pace, apart
 from recollect.policies.merging import Wordings, glance
 from recollect.policies.recurring import RESTS_ON, Recurring, Sayings, marked, memory_id, recurring, retold, told_in
 from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, enrich_job
@@ -97,10 +98,11 @@ class Consolidation:
         index = await self._indexes.current(partition)
         now = self._ledger.clock()
         found: list[Doubles] = []
-        groups: dict[frozenset[str], list[Record]] = {}
+        # By the hash of their words: holding, and in the end freeing, the words themselves would take long.
+        groups: dict[int, list[Record]] = {}
         pace = Pace()
         for memory in index.of_layer("long_term", now):
-            groups.setdefault(glance(memory.content), []).append(memory)
+            groups.setdefault(hash(glance(memory.content)), []).append(memory)
             await pace.done(characters=len(memory.content))
         for group in (group[:ALIKE_MAX] for group in groups.values() if len(group) > 1):
             await asyncio.sleep(0)
@@ -140,7 +142,8 @@ class Consolidation:
             if place % EPISODES_AT_ONCE == 0:
                 await asyncio.sleep(0)
             sayings.of(episode)
-        return recurring(episodes, held, Scope(*partition), now, sayings)
+        found = partial(recurring, episodes, held, Scope(*partition), now, sayings)
+        return await apart(found, PORTION // EPISODES_AT_ONCE * len(episodes))
 
     def _telling(self, partition: Partition, found: Recurring) -> Changes:
         now = self._ledger.clock()

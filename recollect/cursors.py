@@ -10,6 +10,10 @@ from recollect import validate
 from recollect.errors import ValidationError
 
 T = TypeVar("T")
+Born = tuple[int, int]
+
+NUMBER_END = 2**40
+"""No revision is as high; a store may have no room for a number that is."""
 
 
 def place(*parts: str | int | Sequence[int] | None) -> str:
@@ -42,8 +46,18 @@ def page_of(
     return page, place(name, position(page[-1])) if len(found) > limit else None
 
 
+def born_of(name: str, after: str | None, *, before: int = 0) -> tuple[tuple[int, ...], Born | None]:
+    """The birth at which a page ended, for lists whose positions end with one, and the numbers `before` it."""
+    if after is None:
+        return (), None
+    begun = _position(name, after)
+    if len(begun) != before + 2 or not all(0 <= each < NUMBER_END for each in begun):
+        raise ValidationError(validate.NO_CURSOR, field="after")
+    return begun[:before], (begun[-2], begun[-1])
+
+
 def _position(name: str, after: str) -> tuple[int, ...]:
     kind, numbers = place_of(after)
-    if kind != name or not isinstance(numbers, list) or not all(isinstance(each, int) for each in numbers):
+    if kind != name or not isinstance(numbers, list) or not all(type(each) is int for each in numbers):
         raise ValidationError(validate.NO_CURSOR, field="after")
     return tuple(numbers)

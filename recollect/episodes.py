@@ -325,18 +325,12 @@ def going_on(partition: Partition, session: str, now: int) -> Job:
     return Job(f"episode:{derived_id(session)}", partition, "episode", (session,), due_at=now)
 
 
-async def resting_episodes(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> list[Record]:
-    """The episodes that cover one of these messages."""
+def resting_episodes(episodes: Iterable[Record], messages: Iterable[Record]) -> list[Record]:
+    """Those of these episodes that cover one of these messages."""
     by_session: dict[str, set[str]] = {}
-    for record in records:
-        if record.layer == "conversation":
-            by_session.setdefault(record.scope.session, set()).add(record.id)
-    return [
-        episode
-        for session, ids in by_session.items()
-        async for episode in ledger.walk(_of(partition, session))
-        if not ids.isdisjoint(covered(episode))
-    ]
+    for message in messages:
+        by_session.setdefault(message.scope.session, set()).add(message.id)
+    return [each for each in episodes if not by_session.get(each.scope.session, set()).isdisjoint(covered(each))]
 
 
 def remake_jobs(episodes: Iterable[Record], now: int, gone: Collection[str] = ()) -> Iterator[Job]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from recollect import validate
@@ -150,8 +151,9 @@ class Graph(Handle):
         most, cursor = validate.limit(limit), validate.cursor(after)
 
         def view(web: Web) -> tuple[Sequence[Entity], str | None]:
-            found = [entity for entity in web.entities() if kind in (None, entity.type)]
-            return page_of("entity", found, web.born, most, cursor)
+            found = [record for record in web.roots() if kind in (None, record.data["type"])]
+            page, following = page_of("entity", found, attrgetter("born"), most, cursor)
+            return [web.view(record) for record in page], following
 
         return await self._seen(view, "entity")
 
@@ -206,7 +208,11 @@ class Graph(Handle):
 
     async def relations(self, entity: Ref | None = None, *, at: Any = None, ended: bool = False) -> list[Relation]:
         """Relations that hold now or held at a time, of one entity or of all; with `ended`, every past period too."""
-        return [relation for _, relation in await self._told(entity, at, ended)]
+
+        def view(web: Web, at: int | None, one: str | None) -> list[Relation]:
+            return [web.relation(record) for record in web.telling(at, one)]
+
+        return await self._told(view, entity, at, ended)
 
     async def relations_page(
         self,
@@ -219,17 +225,22 @@ class Graph(Handle):
     ) -> tuple[Sequence[Relation], str | None]:
         """A page of these relations in order of birth, and the cursor of the next (None at the end)."""
         most, cursor = validate.limit(limit), validate.cursor(after)
-        told = sorted(await self._told(entity, at, ended), key=_born)
-        page, following = page_of("relation", told, _born, most, cursor)
-        return [relation for _, relation in page], following
 
-    async def _told(self, entity: Ref | None, at: Any, ended: bool) -> Sequence[tuple[Record, Relation]]:
-        """Relations with the records that say so."""
+        def view(web: Web, at: int | None, one: str | None) -> tuple[Sequence[Relation], str | None]:
+            born = attrgetter("born")
+            page, following = page_of("relation", sorted(web.telling(at, one), key=born), born, most, cursor)
+            return [web.relation(record) for record in page], following
+
+        return await self._told(view, entity, at, ended)
+
+    async def _told(
+        self, view: Callable[[Web, int | None, str | None], Result], entity: Ref | None, at: Any, ended: bool
+    ) -> Result:
+        """What is to be seen of the relations at a time, of all entities or of one."""
         moment = validate.moment(at, "at")
-        one = None if entity is None else await self._one(entity)
+        one = None if entity is None else (await self._one(entity)).id
         when = None if validate.switch(ended, "ended") else self._ledger.clock() if moment is None else moment
-        found = await self._seen(lambda web: web.told(when), "entity", "relation", past=ended or at is not None)
-        return [each for each in found if one is None or one.id in (each[1].subject, each[1].object)]
+        return await self._seen(lambda web: view(web, when, one), "entity", "relation", past=ended or at is not None)
 
     async def neighbours(
         self, entity: Ref, *, depth: int = 1, at: Any = None, limit: int = NEIGHBOURS
@@ -439,10 +450,6 @@ class Graph(Handle):
         relations = [record for record in records if past and record.layer == "relation"]
         told = [*records, *await past_states(self._ledger, self._partition, relations)]
         return await apart(lambda: view(Web(told)), len(told))
-
-
-def _born(told: tuple[Record, Relation]) -> tuple[int, int]:
-    return told[0].born
 
 
 def _telling(

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect import validate
-from recollect.cursors import page_of
+from recollect.cursors import born_of, page_of
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound
 from recollect.handles import Handle
@@ -181,18 +181,24 @@ class Learnings(Handle):
         self, *, type: str | None = None, include_retired: bool = False, limit: int = 100, after: str | None = None
     ) -> tuple[Sequence[Learning], str | None]:
         """A page of that list, and the cursor of the next (None at the end)."""
-        chosen = await self._chosen(type, include_retired)
-        page, following = page_of("learning", chosen, self._position, validate.limit(limit), validate.cursor(after))
+        wanted, most, cursor = self._wanted(type, include_retired), validate.limit(limit), validate.cursor(after)
+        place, begun = born_of("learning", cursor, before=1)
+        found: list[Record] = []
+        for number, partition in enumerate(self._partitions()):
+            if (number,) >= place and len(found) <= most:
+                since = begun if (number,) == place else None
+                found += await self._ledger.some_of(partition, "learning", since, wanted, most + 1 - len(found))
+        page, following = page_of("learning", found, self._position, most, cursor)
         return [Learning.from_record(record) for record in page], following
 
     async def _chosen(self, type: str | None, include_retired: bool) -> Sequence[Record]:
+        return list(filter(self._wanted(type, include_retired), await self._records()))
+
+    def _wanted(self, type: str | None, include_retired: bool) -> Callable[[Record], bool]:
+        """Whether a learning is listed: of this type, and not retired."""
         wanted = None if type is None else validate.choice(type, validate.LEARNING_TYPES, "type")
         now = self._ledger.clock()
-        return [
-            record
-            for record in await self._records()
-            if (include_retired or is_current(record, now)) and wanted in (None, record.data.get("type"))
-        ]
+        return lambda record: (include_retired or is_current(record, now)) and wanted in (None, record.data.get("type"))
 
     def _position(self, record: Record) -> tuple[int, ...]:
         """Where a learning is in the list."""

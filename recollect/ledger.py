@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from dataclasses import replace
+from heapq import nsmallest
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
@@ -58,6 +59,9 @@ UPDATE_PAUSE_S = 0.002, 0.064
 PORTION_RECORDS = 90
 """Records per commit, leaving room for jobs and bookkeeping."""
 
+SOME = 500
+"""Records of a list that are read at a time."""
+
 CHANGED_RECORDS = 45
 """Records changed per commit, leaving room for the jobs that each may bring."""
 
@@ -71,6 +75,7 @@ Decide = Callable[[Record | None, int], Changes | None]
 """Maps the record under an id, and the current time, to what should change; None leaves it as it is."""
 Change = Callable[[Record], Record]
 """Returns the changed record; the same one, or an equal one, if nothing changes."""
+Test = Callable[[Record], bool]
 Work = Callable[[Sequence[Record]], tuple[Job, ...]]
 DecideAll = Callable[[Mapping[str, Record], int], Changes | None]
 """The same for several ids: those that do not exist are not in the mapping."""
@@ -333,6 +338,24 @@ class Ledger:
             return [record async for record in self.walk(Filter(partition, layers=layers))]
         now = self.clock()
         return sorted([record for layer in layers for record in index.held(layer, now)], key=attrgetter("born"))
+
+    async def some_of(
+        self, partition: Partition, layer: str, after: tuple[int, int] | None, wanted: Test, count: int
+    ) -> Sequence[Record]:
+        """The first `count` of these that were born after another and are wanted, without reading those before it."""
+        index = await self.index_of(partition)
+        if index is not None:
+            held = index.held(layer, self.clock())
+            later = [record for record in held if (after is None or record.born > after) and wanted(record)]
+            return nsmallest(count, later, key=attrgetter("born"))
+        found: list[Record] = []
+        where = Filter(partition, layers=(layer,), born_after=after)
+        async for record in self.walk(where, limit=min(count, SOME)):
+            if wanted(record):
+                found.append(record)
+            if len(found) == count:
+                break
+        return found
 
     async def update(self, partition: Partition, id: str, decide: Decide) -> int:
         """Read, decide and write one record, so that nobody's update is lost. Returns its version."""

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 from recollect import validate
 from recollect.cursors import place, place_of
 from recollect.entities import EntityCache
-from recollect.errors import ValidationError
+from recollect.errors import NotFound, ValidationError
 from recollect.filters import Filter
+from recollect.layers import SEARCHED_LAYERS, is_current
 from recollect.ledger import Ledger
 from recollect.owner import Owner
-from recollect.records import Partition, Record
+from recollect.records import Partition, Record, Scope
 from recollect.stores.contract import named_partitions
 
 if TYPE_CHECKING:
     from recollect.privacy import Receipt
+    from recollect.user import User
 
 SIDE_BY_SIDE = 16
 """Users queried concurrently: a server answers for all of them in the time of one, without being flooded."""
@@ -77,6 +79,15 @@ class Org(Owner):
     async def erase(self) -> Receipt:
         """Forget everything about the org: all its users, and what they share. Returns a receipt."""
         return await self._flow.erase_org(self._scope.org)
+
+
+async def shared_with(user: User, id: str) -> Record:
+    """A memory of the org that a search of this user may find as well, or `NotFound`."""
+    flow = user._flow
+    record = await Org(flow, Scope(user._scope.org)).get_memory(id)
+    if record.layer not in SEARCHED_LAYERS or not is_current(record, flow.ledger.clock()):
+        raise NotFound(field="id")
+    return record
 
 
 async def holding_any(ledger: Ledger, partitions: Sequence[Partition]) -> list[Partition]:

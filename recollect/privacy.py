@@ -31,12 +31,13 @@ from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
 from recollect.profile import is_old_value, turn_jobs
 from recollect.records import STANDS_IN, TRUSTS, Changes, Partition, Record, Scope, Source, enrich_job, iso, new_id
-from recollect.seals import SEAL, break_seals
+from recollect.seals import SEAL, break_these
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
 from recollect.unlearning import FACT_LAYERS, Unlearning, unlearning_job
 from recollect.views import Remaking, remake, remakings, resting_views
 
 if TYPE_CHECKING:
+    from recollect.index import PartitionIndex
     from recollect.indexes import Indexes
 
 EXPORT_FORMAT = 1
@@ -47,6 +48,7 @@ OF_SESSIONS = ("fold", "episode", "remake", "read", "summarize")
 """Kinds of job whose first ref is a session."""
 JOBS_BESIDE = 16
 """Operations kept free in a commit that drops messages: for jobs that unlearn them, or learn from their copies."""
+DROPPED_AT_ONCE = OPERATIONS_MAX - JOBS_BESIDE
 LATER_EDITS = 4
 """Edits that may slip in while a record is being forgotten."""
 PLACES = ("edited", NOTED_BORN)
@@ -126,11 +128,11 @@ class Privacy:
         """
         where = Filter(self._partition, session=session)
         records = [record async for record in self._ledger.walk(where)]
-        return await self._forget(records, session, await self._said_in_branches(session))
-
-    async def _said_in_branches(self, session: str) -> dict[str, str]:
-        """The messages that a branch can teach instead, each with its copy; not those that stated untrue facts."""
         index = await self._indexes.current(self._partition)
+        return await self._forget(records, session, await self._said_in_branches(index, session), index=index)
+
+    async def _said_in_branches(self, index: PartitionIndex, session: str) -> dict[str, str]:
+        """The messages that a branch can teach instead, each with its copy; not those that stated untrue facts."""
         now = self._ledger.clock()
         copies = copies_of(index, session, now)
         if copies:
@@ -143,29 +145,39 @@ class Privacy:
         return copies
 
     async def _forget(
-        self, records: Sequence[Record], session: str = "", copies: Mapping[str, str] | None = None, sole: str = ""
+        self,
+        records: Sequence[Record],
+        session: str = "",
+        copies: Mapping[str, str] | None = None,
+        sole: str = "",
+        index: PartitionIndex | None = None,
     ) -> Receipt:
-        """Forget records with everything that holds their text; the record `sole` only if nobody else was faster."""
+        """Forget records with everything that holds their text; the record `sole` only if nobody else was faster.
+
+        Each pass looks at the store once, and decides all from what it saw.
+        """
         rested: Counter[str] = Counter()
-        records = await self._meant(records, session)
-        resting = await self._with_resting(records)
-        beside = await self._forget_beside(resting.values(), session)
+        index = index or await self._indexes.current(self._partition)
+        doomed = await self._with_resting(index, self._meant(index, records, session))
+        beside = await self._forget_beside(doomed.values(), session)
         # Before they are dropped, so that after a crash the same call finds what is left.
-        await self._take_out_of_merges(resting)
+        if await self._take_out_of_merges(index, doomed):
+            index = await self._indexes.current(self._partition)
         unlearning = Unlearning(self._ledger, self._indexes, self._partition)
-        doomed = await self._drop(records, rested, unlearning, 0, copies or {}, sole)
+        dropped = await self._drop(index, doomed, rested, unlearning, frozenset(), copies or {}, sole)
         # An edit, fold, merge, branch or learning in progress may have been written after this looked. The store
         # refuses anything that begins after the drop, so a pass that finds nothing more has found everything.
         while True:
-            found = await self._drop(await self._meant(records, session), rested, unlearning, LATER_EDITS, {})
+            index = await self._indexes.current(self._partition)
+            found = await self._with_resting(index, self._meant(index, records, session))
+            dropped |= await self._drop(index, found, rested, unlearning, dropped, {})
             more, doomed = found.keys() - doomed.keys(), doomed | found
             if not more:
                 break
-        await self._take_out_of_merges(doomed)
+        await self._take_out_of_merges(index, doomed)
         if session:
             rested.update(await unlearning.forget((), session))
-        await self._forget_failures({*doomed, session} - {""})
-        await break_seals(self._ledger, self._partition)
+        await self._forget_work({*doomed, session} - {""})
         layers = (str(each.data["layer"]) if is_old_value(each) else each.layer for each in doomed.values())
         return Receipt(dict(Counter(layers) + rested), iso(self._ledger.clock()), beside=beside)
 
@@ -190,31 +202,31 @@ class Privacy:
 
     async def _drop(
         self,
-        records: Sequence[Record],
+        index: PartitionIndex,
+        doomed: Mapping[str, Record],
         rested: Counter[str],
         unlearning: Unlearning,
-        later_edits: int,
+        dropped: Collection[str],
         copies: Mapping[str, str],
         sole: str = "",
-    ) -> dict[str, Record]:
-        """Drop records with everything that holds their text. Return the dropped records; count what rested on them."""
-        doomed = await self._with_resting(records)
+    ) -> set[str]:
+        """Drop records with everything that holds their text, but for what earlier passes have dropped.
+
+        Return the ids; count what rested on them.
+        """
         messages = {record.id for record in doomed.values() if record.layer == "conversation"}
         if messages:
-            rested.update(await unlearning.forget(messages))
-        views = await resting_views(self._ledger, self._partition, doomed.values())
-        left = [view for view in views if view.id not in doomed]
-        again = remakings(left, self._ledger.clock(), gone=doomed)
+            rested.update(await unlearning.forget(messages, index=index))
+        now = self._ledger.clock()
+        left = [view for view in resting_views(index, doomed.values(), now) if view.id not in doomed]
+        again = remakings(left, now, gone=doomed)
         rested.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
-        past: list[str] = []
-        pace = Pace()
-        for record in doomed.values():
-            past += past_ids(record, later_edits)
-            await pace.done()
-        # What depends on a record goes before it, so that after a crash the same call finds what is left.
-        said = {id: copies.get(id, "") for id in messages}
-        await self._drop_with_views(list(dict.fromkeys((*past, *doomed))), said, again, sole)
-        return doomed
+        ids = [id for id in await _with_past(doomed, is_first=not dropped) if id not in dropped]
+        if ids or again:
+            # What depends on a record goes before it, so that after a crash the same call finds what is left.
+            said = {id: copies.get(id, "") for id in messages}
+            await self._drop_with_views(ids, said, again, sole)
+        return set(ids)
 
     async def _drop_with_views(
         self, ids: Sequence[str], messages: Mapping[str, str], again: Sequence[Remaking], sole: str
@@ -223,14 +235,15 @@ class Privacy:
 
         `messages` are the messages among them, with the copies to learn from instead; `sole` must still be alive.
         """
-        step = OPERATIONS_MAX - JOBS_BESIDE
+        step = DROPPED_AT_ONCE
         together = sum(each.size for each in again) + len(ids) <= step
         if not together:
             await remake(self._ledger, self._partition, again)
             again = ()
         views = tuple(dict.fromkeys(id for each in again for id in each.views))
         remaking = tuple({job.id: job for each in again for job in each.jobs}.values())
-        for chunk in (ids[start : start + step] for start in range(0, len(ids), step)):
+        chunks = [ids[start : start + step] for start in range(0, len(ids), step)]
+        for chunk in chunks or ([ids] if again else []):
             # Learning in progress is taken back by a job as well, because a process killed here makes no second pass.
             said = [id for id in chunk if id in messages]
             now = self._ledger.clock()
@@ -240,15 +253,12 @@ class Privacy:
             drop, enqueue = (*views, *chunk), (*jobs, *remaking)
             await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=enqueue, needs=needs))
 
-    async def _meant(self, records: Sequence[Record], session: str) -> Sequence[Record]:
+    def _meant(self, index: PartitionIndex, records: Sequence[Record], session: str) -> Sequence[Record]:
         """These records with the copies of their messages; when a whole session goes, the copies stay."""
-        if session:
-            return records
-        return await with_copies(self._indexes, self._partition, records, self._ledger.clock())
+        return records if session else with_copies(index, records, self._ledger.clock())
 
-    async def _with_resting(self, records: Sequence[Record]) -> dict[str, Record]:
+    async def _with_resting(self, index: PartitionIndex, records: Sequence[Record]) -> dict[str, Record]:
         """These records and, transitively, all that were merged into them or mean nothing without them."""
-        index = await self._indexes.current(self._partition)
         doomed = newest = {record.id: record for record in records}
         pace = Pace()
         while newest:
@@ -260,37 +270,48 @@ class Privacy:
             doomed = doomed | newest
         return doomed
 
-    async def _forget_failures(self, gone: Collection[str]) -> None:
-        """Remove what is gone from failure records; drop a failure that was about nothing else."""
-        where = Filter(self._partition, layers=("failure",))
-        async for failure in self._ledger.walk(where):
-            refs: list[str] = failure.data["refs"]
-            left = [ref for ref in refs if ref not in gone]
-            if left == refs:
-                continue
-            about_session = failure.data["kind"] in OF_SESSIONS and refs[0] in gone
-            if not left or about_session:
-                await self._ledger.commit(Changes(self._partition, drop=(failure.id,)))
-            else:
-                job = f"{failure.data['kind']}:{new_id(self._ledger.clock())}"
-                data = {**failure.data, "job": job, "refs": left}
-                await self._ledger.commit(Changes(self._partition, put=(failure.with_(data=data),)))
+    async def _forget_work(self, gone: Collection[str]) -> None:
+        """Remove what is gone from failure records, and break the seals: work that has read it must read again."""
+        found = [record async for record in self._ledger.walk(Filter(self._partition, layers=("failure", SEAL)))]
+        for record in found:
+            if record.layer == "failure":
+                await self._forget_failure(record, gone)
+        await break_these(self._ledger, self._partition, [record for record in found if record.layer == SEAL])
 
-    async def _take_out_of_merges(self, doomed: Mapping[str, Record]) -> None:
-        """Remove what forgotten records gave to those they were merged into, however far it was passed on."""
-        index = await self._indexes.current(self._partition)
+    async def _forget_failure(self, failure: Record, gone: Collection[str]) -> None:
+        """Remove what is gone from a failure; drop it if it was about nothing else."""
+        refs: list[str] = failure.data["refs"]
+        left = [ref for ref in refs if ref not in gone]
+        if left == refs:
+            return
+        about_session = failure.data["kind"] in OF_SESSIONS and refs[0] in gone
+        if not left or about_session:
+            await self._ledger.commit(Changes(self._partition, drop=(failure.id,)))
+        else:
+            job = f"{failure.data['kind']}:{new_id(self._ledger.clock())}"
+            data = {**failure.data, "job": job, "refs": left}
+            await self._ledger.commit(Changes(self._partition, put=(failure.with_(data=data),)))
+
+    async def _take_out_of_merges(self, index: PartitionIndex, doomed: Mapping[str, Record]) -> bool:
+        """Remove what forgotten records gave to those they were merged into, however far it was passed on.
+
+        Return whether there was anything to remove.
+        """
 
         def held(id: str) -> Record | None:
             row = index.row_of.get(id)
             return None if row is None or id in doomed else index.records[row]
 
+        found = False
         pace = Pace()
         for id, gone in doomed.items():
             await pace.done()
             holders = [each.id for each in index.tied_to(id) if each.id not in doomed and _took_in(each, id)]
             into = str(gone.data["merged_into"]) if _is_merged(gone) else holders[-1] if holders else None
             if into is not None:
+                found = True
                 await self._take_out(gone, into, held)
+        return found
 
     async def _take_out(self, gone: Record, holder: str, held: Callable[[str], Record | None]) -> None:
         older = held(holder)
@@ -427,6 +448,27 @@ async def erase_org(ledger: Ledger, indexes: Indexes, org: str) -> Receipt:
     await end_keys(ledger, org)
     await ledger.store.compact()
     return Receipt(dict(counts), iso(ledger.clock()), compacted=True, beside=beside)
+
+
+async def _with_past(doomed: Mapping[str, Record], *, is_first: bool) -> list[str]:
+    """The ids of records, preceded by those of their past states.
+
+    Also of those that edits to come may leave, as soon as possible: in the first pass if one commit holds them all,
+    otherwise in the next one. Then a pass that finds nothing new need not write anything.
+    """
+    size = sum(1 + int(each.data.get("edits", 0)) + _edits_to_come(each) for each in doomed.values())
+    early = not is_first or size <= DROPPED_AT_ONCE
+    past: list[str] = []
+    pace = Pace()
+    for record in doomed.values():
+        past += past_ids(record, _edits_to_come(record) if early else 0)
+        await pace.done()
+    return list(dict.fromkeys((*past, *doomed)))
+
+
+def _edits_to_come(record: Record) -> int:
+    """How many edits of a record may slip in while it is being forgotten."""
+    return 0 if record.layer == "conversation" else LATER_EDITS  # nobody edits what was said
 
 
 def _took_in(record: Record, id: str) -> bool:

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 from recollect import validate
-from recollect.cursors import page_of
+from recollect.cursors import born_of, page_of
 from recollect.enrich import Draft, Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter
@@ -520,9 +520,12 @@ class Facts(Handle):
     ) -> tuple[Sequence[Fact], str | None]:
         """A page of that list, and the cursor of the next (None at the end)."""
         known, at, most = validate.moment(known_at, "known_at"), validate.moment(as_of, "as_of"), validate.limit(limit)
-        heads, following, found = await self._heads(), validate.cursor(after), list[Fact]()
+        following, found, layer = validate.cursor(after), list[Fact](), self._layer.name
         while True:
-            some, following = page_of(self._layer.name, heads, attrgetter("born"), most - len(found), following)
+            _, begun = born_of(layer, following)
+            room = most - len(found)
+            heads = await self._ledger.some_of(self._partition, layer, begun, lambda head: not is_aside(head), room + 1)
+            some, following = page_of(layer, heads, attrgetter("born"), room, following)
             found += await self._in_force(some, known if at is None else at, known)
             if following is None or len(found) >= most:
                 return found, following

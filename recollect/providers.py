@@ -7,6 +7,7 @@ before `embed_checked` has checked it.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib
 import importlib.util
@@ -121,6 +122,9 @@ TEXTS_AT_ONCE = 128
 WORDS_AT_ONCE = 1_000
 """Words that are learned together, in half the time that it takes one by one."""
 
+NEW_WORDS = 4
+"""Words met for the first time that cost as much as a short text of known ones."""
+
 _BROKEN = "Search by meaning needs the data files of wordllama. Run `pip install --force-reinstall wordllama`."
 
 # Boundaries that no token of this vocabulary crosses, so that tokens can be summed word by word:
@@ -152,17 +156,20 @@ class StaticEmbedder:
         self._tokens: Any = None
         self._lock = threading.Lock()
         self._places: dict[str, int] = {}
-        self._sums = np.empty((1024, self.dimensions), np.float32)
+        # Room for all at once: the system gives memory as it is written to, and nothing has to be moved to grow.
+        self._sums = np.empty((WORDS_MAX, self.dimensions), np.float32)
         self._characters = 0
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         """One row of length one for each text; zeros for a blank text."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
+        if self._tokens is None and any(map(str.strip, texts)):
+            await asyncio.to_thread(self._load)  # a tenth of a second
         pace = Pace(TEXTS_AT_ONCE)
         for place, text in enumerate(texts):
             with self._lock:
-                self._add_words(text, rows[place])
-            await pace.done(characters=min(len(text), TEXT_MAX))
+                new = self._add_words(text, rows[place])
+            await pace.done(1 + new // NEW_WORDS, min(len(text), TEXT_MAX))
         # The mean and the sum point the same way, so the number of tokens never matters.
         return _of_length_one(rows)
 
@@ -175,26 +182,33 @@ class StaticEmbedder:
             cut = [_cut(words[place]) for place in some]
             starts = [0, *accumulate(map(len, cut[:-1]))]
             with self._lock:
-                sums = self._sums_of([*chain.from_iterable(cut)])
+                sums, _ = self._sums_of([*chain.from_iterable(cut)])
             rows[some] = np.add.reduceat(sums, starts, axis=0)
         return _of_length_one(rows)
 
-    def _add_words(self, text: str, row: Floats) -> None:
-        """Write the sum of the text's token vectors into the row."""
-        if text[:TEXT_MAX].strip():
-            np.add.reduce(self._sums_of(_cut(text)), axis=0, out=row)
+    def _add_words(self, text: str, row: Floats) -> int:
+        """Write the sum of the text's token vectors into the row. Return how many of its words were new."""
+        if not text[:TEXT_MAX].strip():
+            return 0
+        sums, new = self._sums_of(_cut(text))
+        np.add.reduce(sums, axis=0, out=row)
+        return new
 
-    def _sums_of(self, words: Sequence[str]) -> Floats:
-        """The sum of the token vectors of each word."""
+    def _sums_of(self, words: Sequence[str]) -> tuple[Floats, int]:
+        """The sum of the token vectors of each word, and how many of the words were new."""
+        new = 0
         try:
             places = [*map(self._places.__getitem__, words)]
         except KeyError:
-            self._learn(words)
+            new = self._learn(words)
             places = [*map(self._places.__getitem__, words)]
-        return self._sums.take(places, axis=0)
+        return self._sums.take(places, axis=0), new
 
-    def _learn(self, words: Sequence[str]) -> None:
-        """Cache the sums of the words that are new, after making room for them."""
+    def _load(self) -> None:
+        self._tokens = self._tokens or _load_tokens(self._vocabulary, len(self._weights))
+
+    def _learn(self, words: Sequence[str]) -> int:
+        """Cache the sums of the words that are new, after making room for them. Return how many there are."""
         wanted = dict.fromkeys(words)
         new = [*filterfalse(self._places.__contains__, wanted)]
         characters = sum(map(len, new))
@@ -206,17 +220,14 @@ class StaticEmbedder:
         sums = self._token_sums(new)
         first = len(self._places)
         end = first + len(new)
-        if end > len(self._sums):
-            larger = np.empty((min(2 * end, WORDS_MAX), self.dimensions), np.float32)
-            larger[:first] = self._sums[:first]
-            self._sums = larger
         self._sums[first:end] = sums
         self._places.update(zip(new, range(first, end), strict=True))
         self._characters += characters
+        return len(new)
 
     def _token_sums(self, words: Sequence[str]) -> Floats:
         """The sum of the token vectors of each word. A word has at least one token."""
-        self._tokens = self._tokens or _load_tokens(self._vocabulary, len(self._weights))
+        self._load()
         ids: list[int] = []
         starts: list[int] = []
         for word in words:

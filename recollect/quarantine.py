@@ -93,9 +93,10 @@ class Quarantine:
 
     async def leave_out(self, records: Sequence[Record]) -> None:
         """Have summaries and episodes made again without these messages."""
-        views = await resting_views(self._ledger, self._partition, records)
+        now = self._ledger.clock()
+        views = resting_views(await self._indexes.current(self._partition), records, now)
         gone = {record.id for record in records}
-        await remake(self._ledger, self._partition, remakings(views, self._ledger.clock(), gone))
+        await remake(self._ledger, self._partition, remakings(views, now, gone))
 
     async def aside_by(self, act: str) -> list[Record]:
         """The messages that an act set aside and that still are."""
@@ -129,7 +130,7 @@ class Quarantine:
             found = [record async for record in self._ledger.walk(where)]
         else:
             found = await self._ledger.get(self._partition, list(ids))
-        return await with_copies(self._indexes, self._partition, found, self._ledger.clock())
+        return with_copies(await self._indexes.current(self._partition), found, self._ledger.clock())
 
     # ── trusted again ────────────────────────────────────────────────────────────────────────────
 
@@ -157,7 +158,7 @@ class Quarantine:
     async def take_in(self, records: Sequence[Record]) -> None:
         """Have summaries and episodes made again with these messages."""
         now = self._ledger.clock()
-        views = await resting_views(self._ledger, self._partition, records)
+        views = resting_views(await self._indexes.current(self._partition), records, now)
         steps = remakings([view for view in views if view.layer == "summary"], now)
         sessions: dict[str, list[Record]] = {}
         for record in records:

@@ -30,6 +30,7 @@ from recollect.records import Changes, Job, Partition, Record, derived_id, enric
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
 if TYPE_CHECKING:
+    from recollect.index import PartitionIndex
     from recollect.indexes import Indexes
 
 TOGETHER = OPERATIONS_MAX - 4
@@ -68,17 +69,20 @@ class Unlearning:
         self._partition = partition
         self._past_held: dict[str, Record] = {}
         self._past_read: dict[str, int] = {}
+        self._emptied: set[str] = set()
 
-    async def forget(self, ids: Collection[str], session: str = "") -> Counter[str]:
+    async def forget(
+        self, ids: Collection[str], session: str = "", index: PartitionIndex | None = None
+    ) -> Counter[str]:
         """Forget what only these messages, or the messages of a session including expired ones, taught.
 
-        Return how many records of each layer went.
+        Return how many records of each layer went. `index` saves a look at the store, if the caller has just looked.
         """
 
         def gone(telling: Telling) -> bool:
             return telling.message in ids or (bool(session) and telling.session == session)
 
-        return await self._take(self._without(gone, None), lambda record: True)
+        return await self._take(self._without(gone, None), lambda record: True, index=index)
 
     async def undo(self, means: Gone, undo: Undo, *, dry_run: bool = False) -> Counter[str]:
         """End what rests on these tellings. Return how many records of each layer change, or would change."""
@@ -107,39 +111,55 @@ class Unlearning:
             lambda records: graph_without(records, gone, undo),
         )
 
-    async def _take(self, taking: Taking, counts: Counts, dry_run: bool = False) -> Counter[str]:
+    async def _take(
+        self, taking: Taking, counts: Counts, dry_run: bool = False, index: PartitionIndex | None = None
+    ) -> Counter[str]:
+        # One look is enough for all of it: whatever was changed since is a conflict, and looked at again.
+        if index is None:
+            index = await self._indexes.current(self._partition)
+
         def learnings(records: Sequence[Record]) -> Left:
             return {record.id: left for record in records if (left := taking.learning(record)) is not record}
 
-        done = await self._facts(taking.fact, counts, dry_run)
-        done += await self._records(("learning",), learnings, counts, dry_run)
-        return done + await self._records(GRAPH_LAYERS, taking.graph, counts, dry_run)
+        done = await self._facts(index, taking.fact, counts, dry_run)
+        done += await self._records(index, ("learning",), learnings, counts, dry_run)
+        return done + await self._records(index, GRAPH_LAYERS, taking.graph, counts, dry_run)
 
-    async def _held(self, layers: Sequence[str]) -> tuple[list[Record], list[Record]]:
+    async def _held(self, index: PartitionIndex, layers: Sequence[str]) -> tuple[list[Record], list[Record]]:
         """All records of these layers and all their past entries, as of one moment.
 
         Records are in memory, where scanning thousands costs next to nothing. The past is read once, and then only
-        what changed: a spell that moves from a head into the past, or back, must not be missed in both.
+        what changed: a spell that moves from a head into the past, or back, must not be missed in both. So where the
+        past that was read is not that of the index, both are read again.
         """
-        while True:
+        while await self._read_past(index):
             index = await self._indexes.current(self._partition)
-            known = index.past.keys() | self._past_read.keys()
-            changed = {id for id in known if index.past.get(id) != self._past_read.get(id)}
-            if not changed:
-                break
-            self._past_read = dict(index.past)
-            found = {entry.id: entry for entry in await self._ledger.get(self._partition, sorted(changed))}
-            self._past_held = {id: entry for id, entry in self._past_held.items() if id not in changed} | found
-            self._past_read |= {id: entry.version for id, entry in found.items()}
         now = self._ledger.clock()
         past = [entry for entry in self._past_held.values() if entry.data.get("layer") in layers]
         held = [record for layer in layers for record in index.held(layer, now)]
         return held, sorted(past, key=lambda entry: entry.born)
 
+    async def _read_past(self, index: PartitionIndex) -> bool:
+        """Read what changed of the past. Return whether it may not be as of the same moment as the index."""
+        changed = self._changed_past(index)
+        if not changed:
+            return False
+        self._past_read = dict(index.past)
+        found = {entry.id: entry for entry in await self._ledger.get(self._partition, sorted(changed))}
+        # What the index has and the store has not is expired, or was dropped after the index looked.
+        gone = changed & self._past_read.keys() - found.keys() - self._emptied
+        self._past_held = {id: entry for id, entry in self._past_held.items() if id not in changed} | found
+        self._past_read |= {id: entry.version for id, entry in found.items()}
+        return bool(gone or self._changed_past(index))
+
+    def _changed_past(self, index: PartitionIndex) -> set[str]:
+        known = index.past.keys() | self._past_read.keys()
+        return {id for id in known if index.past.get(id) != self._past_read.get(id)}
+
     # ── facts ────────────────────────────────────────────────────────────────────────────────────
 
-    async def _facts(self, settle: Settle, counts: Counts, dry_run: bool) -> Counter[str]:
-        heads, past = await self._held(FACT_LAYERS)
+    async def _facts(self, index: PartitionIndex, settle: Settle, counts: Counts, dry_run: bool) -> Counter[str]:
+        heads, past = await self._held(index, FACT_LAYERS)
         by_head: dict[str, list[Record]] = {}
         for entry in past:
             by_head.setdefault(str(entry.data["of"]), []).append(entry)
@@ -194,10 +214,12 @@ class Unlearning:
 
     # ── learnings and the graph ──────────────────────────────────────────────────────────────────
 
-    async def _records(self, layers: tuple[str, ...], decide: Decide, counts: Counts, dry_run: bool) -> Counter[str]:
+    async def _records(
+        self, index: PartitionIndex, layers: tuple[str, ...], decide: Decide, counts: Counts, dry_run: bool
+    ) -> Counter[str]:
         done: Counter[str] = Counter()
         for attempt in range(UPDATE_TRIES):
-            held, past = await self._held(layers)
+            held, past = await self._held(index, layers)
             records = [*held, *past]
             known = {record.id: record for record in records}
             left = decide(records)
@@ -216,10 +238,13 @@ class Unlearning:
             except Conflict:
                 if attempt == UPDATE_TRIES - 1:
                     raise
+                index = await self._indexes.current(self._partition)
         return done
 
     def _changes(self, steps: Iterable[Step]) -> Changes:
         """One commit: put what changes, empty what goes, and queue new lines for embedding."""
+        steps = list(steps)
+        self._emptied.update(before.id for before, after in steps if after is None)
         put = tuple(_emptied(before) if after is None else after for before, after in steps)
         layers = self._ledger.layers
         refs = tuple(r.id for r in put if layers[r.layer].embedded and r.content and r.vector is None)

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from recollect.conversation import fold_job
 from recollect.episodes import remake_jobs, resting_episodes
+from recollect.layers import LAYERS
 from recollect.ledger import Ledger
 from recollect.policies.recurring import RESTS_ON, told_in
 from recollect.records import Changes, Job, Partition, Record
 from recollect.stores.contract import OPERATIONS_MAX
+
+if TYPE_CHECKING:
+    from recollect.index import PartitionIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +34,19 @@ class Remaking:
         return len(self.views) + len(self.jobs)
 
 
-async def resting_views(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> list[Record]:
+def resting_views(index: PartitionIndex, records: Iterable[Record], now: int) -> list[Record]:
     """The running summaries and episodes that rest on one of these records, and the memories made from the episodes."""
     chosen = list(records)
     messages = [record for record in chosen if record.layer == "conversation"]
-    layer = ledger.layers["summary"]
     first: dict[str, tuple[int, int]] = {}
     for message in messages:
-        id = layer.head_id(message.scope)
+        id = LAYERS["summary"].head_id(message.scope)
         first[id] = min(first.get(id, message.born), message.born)
-    found = await ledger.get(partition, list(first))
+    found, _ = index.stored(first, now)
     summaries = [summary for summary in found if first[summary.id] <= tuple(summary.data["covers"]["born"])]
-    episodes = await resting_episodes(ledger, partition, messages)
+    episodes = resting_episodes(index.held("episodic", now) if messages else (), messages)
     told = [*episodes, *(record for record in chosen if record.layer == "episodic")]
-    return [*summaries, *episodes, *await _retellings(ledger, partition, told)]
+    return [*summaries, *episodes, *_retellings(index, told, now)]
 
 
 def remakings(views: Iterable[Record], now: int, gone: Collection[str] = ()) -> list[Remaking]:
@@ -71,10 +75,10 @@ async def remake(ledger: Ledger, partition: Partition, remakings: Sequence[Remak
             some = []
 
 
-async def _retellings(ledger: Ledger, partition: Partition, episodes: Iterable[Record]) -> list[Record]:
+def _retellings(index: PartitionIndex, episodes: Iterable[Record], now: int) -> list[Record]:
     """The memories of what recurs that rest on one of these episodes."""
-    ids = list(dict.fromkeys(id for episode in episodes for id in told_in(episode).values()))
-    return [record for record in await ledger.get(partition, ids) if RESTS_ON in record.data]
+    ids = dict.fromkeys(id for episode in episodes for id in told_in(episode).values())
+    return [record for record in index.stored(ids, now)[0] if RESTS_ON in record.data]
 
 
 def _retelling_job(memory: Record, now: int) -> Job:

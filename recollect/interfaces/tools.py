@@ -19,6 +19,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from recollect.errors import Forbidden, NotFound, RecollectError, TooLarge, ValidationError
 from recollect.interfaces import tool_shapes as shapes
 from recollect.interfaces.tool_shapes import fenced_lines
+from recollect.org import shared_with
 from recollect.policies.fencing import fenced, safe, shown
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime
@@ -169,10 +170,7 @@ async def read_memory(caller: Caller, id: str) -> str:
     try:
         record = await caller.user.get_memory(id)
     except NotFound:
-        shared = await caller.user.search_memory(id, where={"id": id}, limit=1)
-        if not shared:
-            raise
-        record = shared[0].record
+        record = await shared_with(caller.user, id)
     if not _may_be_read(record):
         raise NotFound(field="id")
     return fenced_lines([safe(record.content)])

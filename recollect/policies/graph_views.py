@@ -78,10 +78,9 @@ class Relation:
     @classmethod
     def of(cls, record: Record, subject: Entity, object: Entity) -> Relation:
         """The relation of a record, or of one of its earlier periods, between entities as they are now."""
-        past = record.layer == "past"
-        told = record.data["data"] if past else record.data
+        told = _told_by(record)
         return cls(
-            record.data["of"] if past else record.id,
+            record.data["of"] if record.layer == "past" else record.id,
             subject.id,
             told["relation"],
             object.id,
@@ -146,22 +145,32 @@ class Web:
         held = [record for record in records if record.trust != "quarantined" and graphs.is_whole(record)]
         self._records = {record.id: record for record in held if record.layer == "entity"}
         self._told = [record for record in held if record.layer != "entity"]
-        self._views: dict[str, Entity | None] = {}
+        self._roots: dict[str, Record | None] = {}
+        self._views: dict[str, Entity] = {}
 
     def entity(self, id: str) -> Entity | None:
         """The entity that an id means now."""
-        if id not in self._views:
-            record = graphs.root(self._records.get, id)
-            self._views[id] = None if record is None else Entity.of(record, self._records.get)
-        return self._views[id]
+        record = self._root(id)
+        return None if record is None else self.view(record)
+
+    def view(self, root: Record) -> Entity:
+        """The entity of a record that is not merged into another."""
+        if root.id not in self._views:
+            self._views[root.id] = Entity.of(root, self._records.get)
+        return self._views[root.id]
+
+    def _root(self, id: str) -> Record | None:
+        if id not in self._roots:
+            self._roots[id] = graphs.root(self._records.get, id)
+        return self._roots[id]
+
+    def roots(self) -> list[Record]:
+        """The records of all entities that are not merged into another, in order of birth."""
+        return [record for id, record in self._records.items() if self._root(id) is record]
 
     def entities(self) -> list[Entity]:
         """All entities that are not merged into another, in order of birth."""
-        return [entity for id in self._records if (entity := self.entity(id)) is not None and entity.id == id]
-
-    def born(self, entity: Entity) -> tuple[int, int]:
-        """When an entity was born, which is its place in the list."""
-        return self._records[entity.id].born
+        return [self.view(record) for record in self.roots()]
 
     def named_in(self, text: str) -> list[Entity]:
         """The entities that a text names, by any of their names, in the order in which it names them."""
@@ -176,27 +185,39 @@ class Web:
 
     def told(self, at: int | None) -> list[tuple[Record, Relation]]:
         """The same with the records that say so."""
-        if at is None:
-            return [(record, view) for record in self._told if (view := self._view(record)) is not None]
-        found: dict[tuple[str, ...], tuple[int, Record, Relation]] = {}
-        for record in self._told:
-            view = self._view(record) if graphs.holds(record, at) else None
-            if view is not None:
-                # Where two entities became one, a relation may occur twice, and a single-valued one with two values.
-                single = view.relation in graphs.SINGLE_VALUED
-                key = (view.subject, view.relation) if single else (view.subject, view.relation, view.object)
-                began = graphs.began(record)
-                if key not in found or began >= found[key][0]:
-                    found[key] = began, record, view
-        return [(record, view) for _, record, view in found.values()]
+        return [(record, self.relation(record)) for record in self.telling(at)]
 
-    def _view(self, record: Record) -> Relation | None:
-        """The relation between the entities as they are now; None if one is gone or both are the same."""
-        told = record.data["data"] if record.layer == "past" else record.data
-        subject, object = self.entity(told["subject"]), self.entity(told["object"])
+    def telling(self, at: int | None, entity: str | None = None) -> list[Record]:
+        """The records that tell them, all or those of one entity: none of them is viewed yet."""
+        known = [(record, ends) for record in self._told if (ends := self._ends(record)) is not None]
+        if at is None:
+            return [record for record, ends in known if entity is None or entity in ends]
+        found: dict[tuple[str, ...], tuple[int, Record, tuple[str, str]]] = {}
+        for record, ends in known:
+            if not graphs.holds(record, at):
+                continue
+            # Where two entities became one, a relation may occur twice, and a single-valued one with two values.
+            name = str(_told_by(record)["relation"])
+            key = (ends[0], name) if name in graphs.SINGLE_VALUED else (ends[0], name, ends[1])
+            began = graphs.began(record)
+            if key not in found or began >= found[key][0]:
+                found[key] = began, record, ends
+        return [record for _, record, ends in found.values() if entity is None or entity in ends]
+
+    def relation(self, record: Record) -> Relation:
+        """The relation of one of these records, between the entities as they are now."""
+        told = _told_by(record)
+        subject, object = self._root(told["subject"]), self._root(told["object"])
+        assert subject is not None and object is not None, "only those are told that have two ends"
+        return Relation.of(record, self.view(subject), self.view(object))
+
+    def _ends(self, record: Record) -> tuple[str, str] | None:
+        """The ids of the entities that it is between now; None if one is gone or both have become one."""
+        told = _told_by(record)
+        subject, object = self._root(told["subject"]), self._root(told["object"])
         if subject is None or object is None or (subject.id == object.id and told["subject"] != told["object"]):
             return None
-        return Relation.of(record, subject, object)
+        return subject.id, object.id
 
     def neighbours(self, start: Entity, depth: int, at: int, limit: int) -> Neighbourhood:
         """What can be reached in `depth` steps, the nearest first."""
@@ -214,3 +235,9 @@ class Web:
         others = (entity for id in reached if id != start.id and (entity := self.entity(id)) is not None)
         relations = tuple(each for each in held if each.subject in reached and each.object in reached)
         return Neighbourhood((start, *others), relations)
+
+
+def _told_by(record: Record) -> Mapping[str, Any]:
+    """The data of a relation, or of one of its earlier periods."""
+    told: Mapping[str, Any] = record.data["data"] if record.layer == "past" else record.data
+    return told

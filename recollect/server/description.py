@@ -6,12 +6,17 @@ response, and a parameter that may be left out is of one type.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from recollect.server.errors import MEDIA_TYPE
 from recollect.server.routing import NEEDS, PUBLIC, READ
@@ -78,9 +83,30 @@ PROBLEMS: dict[str, tuple[str, str, dict[str, Any]]] = {
 class DescribedApp(FastAPI):
     """An application whose description says which key its calls need, which need none, and what may go wrong."""
 
+    _describing = threading.Lock()
+    _is_described = False
+
+    def setup(self) -> None:
+        super().setup()
+        if self.openapi_url:
+            route = self.router.routes.pop()
+            assert isinstance(route, Route), "no other page is served beside the description"
+            answer = route.endpoint
+
+            async def openapi(request: Request) -> Response:
+                if not self._is_described:
+                    await asyncio.to_thread(self.openapi)  # a fifth of a second
+                return cast(Response, await answer(request))
+
+            self.add_route(self.openapi_url, openapi, include_in_schema=False)
+
     def openapi(self) -> dict[str, Any]:
-        if self.openapi_schema is None:
-            described = super().openapi()
+        with self._describing:
+            return self._described()
+
+    def _described(self) -> dict[str, Any]:
+        described = super().openapi()
+        if not self._is_described:
             described["servers"] = SERVED
             described["tags"] = [{"name": name, "description": title} for name, title in GROUPS.items()]
             described["components"]["securitySchemes"] = {"key": KEY}
@@ -93,8 +119,8 @@ class DescribedApp(FastAPI):
             for methods in described["paths"].values():
                 for method, told in methods.items():
                     _complete(method, told)
-            self.openapi_schema = described
-        return self.openapi_schema
+            self._is_described = True
+        return described
 
 
 def _complete(method: str, told: dict[str, Any]) -> None:

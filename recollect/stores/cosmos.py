@@ -44,6 +44,7 @@ from recollect.stores.contract import (
     forget_part,
     is_owned,
     is_veil,
+    pause_after,
     prepare,
     read_cursor,
     reads_from,
@@ -208,7 +209,9 @@ class CosmosStore:
             # The mark is never ahead of the head that was read first, whatever was written since.
             end = min(rows[cut - 1]["revision"], head.revision) if more else head.revision
             told = {row["record"]: row for row in rows[:cut]}
+            await pause_after(rows)
             put = tuple(records_of(partition, (row for row in told.values() if "dropped" not in row)))
+            await pause_after(put)
             dropped = tuple(id for id, row in told.items() if "dropped" in row)
             return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
 

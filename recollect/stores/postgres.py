@@ -40,6 +40,7 @@ from recollect.stores.contract import (
     Survey,
     check_limit,
     forget_part,
+    pause_after,
     prepare,
     read_cursor,
     read_rows,
@@ -231,7 +232,9 @@ class PostgresStore:
         cut = whole_revisions([row[-2] for row in rows], limit)
         more = cut < len(rows)
         end = rows[cut - 1][-2] if more else head.revision
+        await pause_after(rows)
         put = tuple(_records(partition, [row[3:] for row in rows[:cut] if not row[-1]]))
+        await pause_after(put)
         dropped = tuple(row[3] for row in rows[:cut] if row[-1])
         return Delta(Mark(head.epoch, end, floor_seen + turn * TURN), put, dropped, reset, more)
 

@@ -60,6 +60,7 @@ from recollect.stores.contract import (
     forget_part,
     is_owned,
     name_of,
+    pause_after,
     prepare,
     read_cursor,
     veil_of,
@@ -283,7 +284,9 @@ class RedisStore:
         cut = whole_revisions([row.revision for row in rows], limit)
         more = cut < len(rows)
         end = rows[cut - 1].revision if more else head[1]
+        await pause_after(rows)
         put = tuple(_records(partition, [row for row in rows[:cut] if row.body is not None]))
+        await pause_after(put)
         dropped = tuple(row.id.decode() for row in rows[:cut] if row.body is None)
         return Delta(Mark(head[0], end, floor_seen + turn * TURN), put, dropped, bool(stale), more)
 

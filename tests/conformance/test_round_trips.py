@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
 
 import pytest
 
 from recollect import Memory
 from recollect.filters import Filter
+from recollect.index import PartitionIndex
 from recollect.stores.contract import Store
 from recollect.testing.conformance.stage import ANN, NOW, message, put
 from recollect.testing.fakes import HashingEmbedder
@@ -125,3 +128,36 @@ async def test_pages_over_many_layers_transfer_each_record_once(kind):
         everything = await received_by(way, walk(store, Filter(ANN)))
         assert await received_by(way, walk(store, Filter(ANN, layers=layers))) < 1.2 * everything
         assert await walk(store, Filter(ANN, layers=layers)) == [f"m{n}" for n in range(300)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_records_are_read_from_the_server_in_one_piece_of_the_loop_and_used_in_another(kind, monkeypatch):
+    turn, turns = 0, {}
+
+    async def others() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    def noted(owner: object, name: str) -> None:
+        function = getattr(owner, name)
+
+        def call(*given: object) -> object:
+            turns[name] = turn
+            return function(*given)
+
+        monkeypatch.setattr(owner, name, call)
+
+    async with beside(kind) as (_, memory):
+        await tell(memory, 0, 90)
+        partition = memory.user("ann")._scope.partition
+        memory._flow.indexes.drop(partition)
+        driver = import_module(type(memory._flow.ledger.store).__module__)
+        noted(driver, "records_of" if kind == "cosmos" else "_records")
+        noted(PartitionIndex, "apply")
+        waiting = asyncio.create_task(others())
+        await memory._flow.indexes.current(partition)
+        waiting.cancel()
+    read, used = turns.values()
+    assert read < used

@@ -242,7 +242,7 @@ async def test_a_long_session_is_not_reread_from_its_beginning(open_memory, stor
 async def forget(memory, ids):
     """Forget as privacy does: what rests on a record goes before it, and is rebuilt from what is left."""
     ledger = memory._flow.ledger
-    touched = await resting_episodes(ledger, PARTITION, await ledger.get(PARTITION, ids))
+    touched = resting_episodes(await records(memory), await ledger.get(PARTITION, ids))
     jobs = tuple(remake_jobs(touched, ledger.clock(), gone=ids))
     await ledger.commit(Changes(PARTITION, drop=(*(each.id for each in touched), *ids), enqueue=jobs))
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from recollect.errors import ValidationError
+from recollect.policies.graph_views import Entity
+from recollect.stores import open_store
+from recollect.testing.fakes import CountingStore
 
 
 async def pages(call, **more):
@@ -98,3 +101,33 @@ async def test_a_page_of_relations_may_show_what_has_ended_in_their_order_of_bir
     found = [each for page in await pages(ann.graph.relations_page, ended=True, limit=1) for each in page]
     assert {each.content for each in found} == {f"Ana lives in {town}" for town in ("Oslo", "Bergen", "Tromsø")}
     assert [each.content for each in (await ann.graph.relations_page())[0]] == ["Ana lives in Tromsø"]
+
+
+@pytest.mark.parametrize("name", ["learnings", "facts", "preferences"])
+async def test_a_page_reads_what_it_shows_and_not_the_list_before_or_after_it(open_memory, store_url, name):
+    store = CountingStore(await open_store(store_url))
+    ann, acme = await filled(await open_memory(store))
+    page, _ = lists(ann, acme)[name]
+    _, after = await page(limit=2)
+    store.reset()
+    found, _ = await page(limit=2, after=after)
+    assert (len(found), store.rows) == (2, 3)  # and one more, to know whether there is a next page
+
+
+async def test_a_page_of_a_graph_views_only_what_it_shows(memory, monkeypatch):
+    ann, _ = await filled(memory)
+    viewed, of = [], Entity.of
+    monkeypatch.setattr(Entity, "of", lambda record, read: viewed.append(record.id) or of(record, read))
+    await ann.graph.entities_page(limit=2)
+    assert len(viewed) == 2
+    viewed.clear()
+    await ann.graph.relations_page(limit=2)
+    assert len(viewed) == 4
+
+
+@pytest.mark.parametrize("place", ["[-1, 0]", "[1]", "[1, 2, 3, 4]", f"[{2**70}, 0]", f"[0, {2**70}]", "[true, 1]"])
+async def test_a_made_up_place_is_no_cursor(memory, place):
+    ann, _ = await filled(memory)
+    for name, page in (("fact", ann.facts.page), ("learning", ann.learnings.page)):
+        with pytest.raises(ValidationError):
+            await page(after=f'["{name}", {place}]')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,28 @@ async def test_a_long_history_is_read_once_to_forget_a_message(open_memory, stor
     assert store.rows < 1_000
 
 
+async def test_forgetting_looks_at_the_store_once_before_it_drops_and_once_after(open_memory, store_url, clock):
+    store = CountingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann, bob = memory.user("ann"), memory.user("bob")
+    for chat in (ann.session("a"), bob.session("a"), bob.session("b")):
+        for city in ("Oslo", "Bergen", "Tromso"):
+            await chat.add_message("user", f"I live in {city} with my sister Ida, and I work at Acme {chat.id}.")
+            clock.advance(days=1)
+        await memory.work()
+    note = await ann.add_memory("The red boat of Ida.")
+    await memory.work()
+    (message, *_), _ = await ann.session("a").messages()
+    told = []
+    for act in (partial(ann.forget, note.id), partial(ann.forget, message.id), bob.session("b").delete):
+        store.reset()
+        await act()
+        told.append((store.calls["changes"], store.calls["list"]))
+    # Listed are failures and seals, and what a session holds; what its expired messages taught is a third look.
+    assert told == [(2, 1), (2, 1), (3, 2)]
+
+
+@pytest.mark.parametrize("store_name", ["memory"])
 async def test_a_large_forget_interrupted_anywhere_loses_no_episode(open_memory, clock):
     broken_off = 0
     while True:
@@ -166,7 +189,7 @@ async def test_a_large_forget_interrupted_anywhere_loses_no_episode(open_memory,
         memory = await open_memory(store)
         ann = memory.user("ann")
         chat = ann.session("s")
-        for number in range(60):
+        for number in range(90):
             await chat.add_message("user", f"We decided on plan {number} for Lisbon, {number * 3} euros.")
             await chat.add_message("assistant", f"Noted, with the invoice {number}.", metadata={"tmp": 1})
             clock.advance(seconds=1)

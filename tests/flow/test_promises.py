@@ -167,8 +167,8 @@ async def test_an_edit_that_slips_in_while_a_memory_is_forgotten_leaves_nothing(
     privacy = ann._privacy
     looked = privacy._with_resting
 
-    async def meddled(records):
-        found = await looked(records)
+    async def meddled(*given):
+        found = await looked(*given)
         if await ann.get_memories([record.id]):
             await ann.update_memory(record.id, content="My password is nougat.")
         return found

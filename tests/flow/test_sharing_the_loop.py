@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from recollect import Memory, privacy, reranking, sections
+from recollect import Memory, consolidation, privacy, providers, reranking, sections
 from recollect.index import LONG_ASCII, LONG_CHARACTERS, READ_CHARACTERS, READ_ROWS, PartitionIndex
 from recollect.pace import PORTION, Pace, apart
 from recollect.policies.trimming import sentences
 from recollect.postings import Vocabulary
+from recollect.providers import StaticEmbedder
 from recollect.records import Partition
 from recollect.testing.fakes import WordReranker
 from recollect.user import User
@@ -161,6 +163,57 @@ async def test_long_memories_are_compared_one_at_a_time(memory):
     same = hostile(0)
     await ann.add_memories([f"{same} {made_up()}" for _ in range(12)])
     assert await turns_of_others(memory.work()) >= 12
+
+
+async def test_texts_of_words_never_met_before_are_embedded_one_at_a_time(store_name, monkeypatch):
+    made_of_new_words = [hostile(number) for number in range(4)]
+    embedder = StaticEmbedder()
+    assert await most_in_a_row(embedder.embed(made_of_new_words), monkeypatch, StaticEmbedder, "_add_words") == 1
+    assert await most_in_a_row(embedder.embed(made_of_new_words), monkeypatch, StaticEmbedder, "_add_words") == 4
+
+
+async def test_the_vocabulary_of_the_embedder_is_loaded_in_a_thread(store_name, monkeypatch):
+    loaders, load = [], providers._load_tokens
+    monkeypatch.setattr(providers, "_load_tokens", lambda *of: loaders.append(threading.get_ident()) or load(*of))
+    await StaticEmbedder().embed(["boat"])
+    assert threading.get_ident() not in loaders != []
+
+
+async def test_what_recurs_in_many_episodes_is_looked_for_in_a_thread(memory, monkeypatch):
+    finders, find = [], consolidation.recurring
+    monkeypatch.setattr(consolidation, "EPISODES_AT_ONCE", 1)  # as if there were fifty times as many
+    monkeypatch.setattr(consolidation, "recurring", lambda *of: finders.append(threading.get_ident()) or find(*of))
+    ann = memory.user("ann")
+    data = {"session": "s", "messages": [], "topics": ["boat"]}
+    await ann.import_records([{"id": f"e{n}", "layer": "episodic", "content": "A boat.", "data": data} for n in (1, 2)])
+    await ann.maintain()
+    assert threading.get_ident() not in finders != []
+
+
+async def test_the_words_of_memories_to_compare_are_not_all_held_to_be_freed_at_once(memory, monkeypatch):
+    class Seen(frozenset):
+        """Words that can be looked at without being held."""
+
+    seen, held, look = [], [], consolidation.glance
+
+    def glanced(text: str) -> Seen:
+        held.append(sum(each() is not None for each in seen))
+        words = Seen(look(text))
+        seen.append(weakref.ref(words))
+        return words
+
+    monkeypatch.setattr(consolidation, "glance", glanced)
+    ann = memory.user("ann")
+    await ann.add_memories([f"The boat of {made_up()}." for _ in range(5)])
+    await ann.maintain(dry_run=True)
+    assert held == [0] * 5
+
+
+async def test_room_for_the_words_of_the_embedder_is_made_once(store_name):
+    embedder = StaticEmbedder()
+    room = embedder._sums
+    await embedder.embed([hostile(number) for number in range(4)])
+    assert len(embedder._places) > 1_024 and embedder._sums is room
 
 
 async def test_an_import_is_checked_in_portions(memory):

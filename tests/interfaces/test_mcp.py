@@ -362,6 +362,17 @@ async def test_a_long_memory_that_the_org_shares_is_whole_as_a_resource_and_nobo
             await ann.read(f"recollect://memories/{id}")
 
 
+async def test_a_memory_of_the_org_is_read_by_its_id_without_searching_and_only_if_a_search_may_show_it(
+    ann, memory, monkeypatch
+):
+    shared, ended = await memory.org().add_memories(["Our bicycle is red.", "Our bicycle was blue."])
+    monkeypatch.setattr(type(memory._flow.recall), "search", None)
+    assert "red" in await ann.read(f"recollect://memories/{shared.id}")
+    await memory._flow.ledger.change_each(ended.scope.partition, [ended.id], lambda each: each.with_(valid_to=1))
+    with pytest.raises(MCPError):
+        await ann.read(f"recollect://memories/{ended.id}")
+
+
 async def test_a_large_profile_comes_in_pages_without_gaps_or_duplicates(ann, memory):
     for start in range(0, 120, 30):
         await memory.user("ann").upsert_facts([{"key": f"k{n}", "value": "v"} for n in range(start, start + 30)])

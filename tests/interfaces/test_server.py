@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import socket
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ import httpx
 import pytest
 import requests
 import schemathesis
+from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema import Draft202012Validator
 from schemathesis.checks import not_a_server_error
@@ -57,6 +59,14 @@ async def test_an_unknown_path_says_where_the_paths_are_described(client):
     for path in ("/redoc", "/api/user"):
         refused = await client.get(path)
         assert refused.status_code == 404 and "/openapi.json" in refused.json()["detail"]
+
+
+async def test_the_description_is_made_in_a_thread_once_for_all_who_ask(client, monkeypatch):
+    made, make = [], FastAPI.openapi
+    monkeypatch.setattr(FastAPI, "openapi", lambda app: made.append(threading.get_ident()) or make(app))
+    first, second = await asyncio.gather(client.get("/openapi.json"), client.get("/openapi.json"))
+    assert first.json() == second.json() == DOCUMENT
+    assert threading.get_ident() != made[0]
 
 
 # ── What people do with it ───────────────────────────────────────────────────────────────────────
