@@ -33,6 +33,7 @@ from recollect.profile import is_old_value, turn_jobs
 from recollect.records import STANDS_IN, TRUSTS, Changes, Partition, Record, Scope, Source, enrich_job, iso, new_id
 from recollect.seals import SEAL, break_seals
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
+from recollect.trust import refs_of_act
 from recollect.unlearning import FACT_LAYERS, Unlearning, unlearning_job
 from recollect.views import Remaking, remake, remakings, resting_views
 
@@ -265,11 +266,10 @@ class Privacy:
         where = Filter(self._partition, layers=("failure",))
         async for failure in self._ledger.walk(where):
             refs: list[str] = failure.data["refs"]
-            left = [ref for ref in refs if ref not in gone]
+            left = _refs_without(failure.data["kind"], refs, gone)
             if left == refs:
                 continue
-            about_session = failure.data["kind"] in OF_SESSIONS and refs[0] in gone
-            if not left or about_session:
+            if not left:
                 await self._ledger.commit(Changes(self._partition, drop=(failure.id,)))
             else:
                 job = f"{failure.data['kind']}:{new_id(self._ledger.clock())}"
@@ -427,6 +427,21 @@ async def erase_org(ledger: Ledger, indexes: Indexes, org: str) -> Receipt:
     await end_keys(ledger, org)
     await ledger.store.compact()
     return Receipt(dict(counts), iso(ledger.clock()), compacted=True, beside=beside)
+
+
+def _refs_without(kind: str, refs: list[str], gone: Collection[str]) -> list[str]:
+    """What a failed job is about, without what is gone; nothing if there is nothing left to do.
+
+    Where the place of a ref says what it means, the others keep theirs.
+    """
+    if kind in OF_SESSIONS and (refs[0] in gone or (kind == "summarize" and refs[1] in gone)):
+        return []
+    if kind == "lives":  # each memory with the number of its edits
+        pairs = zip(refs[::2], refs[1::2], strict=True)
+        return [ref for id, edits in pairs if id not in gone for ref in (id, edits)]
+    if kind == "trust":
+        return refs_of_act(refs, gone)
+    return [ref for ref in refs if ref not in gone]
 
 
 def _took_in(record: Record, id: str) -> bool:

@@ -289,6 +289,36 @@ async def test_failed_work_no_longer_names_what_is_gone(memory, ann):
     assert await everything(memory) == []
 
 
+async def test_failed_work_can_still_be_done_when_a_part_of_what_it_is_about_is_gone(memory, ann):
+    gone, stays = await ann.add_memory("Ann drinks tea."), await ann.add_memory("Ann has a violin.")
+    await say(memory, "s", "one")
+    await memory.work()
+
+    def failure(id, kind, *refs):
+        return Record(id, "failure", ANN, "it broke", {"job": id, "kind": kind, "refs": list(refs), "attempts": 3})
+
+    now = str(memory._clock())
+    given = (
+        failure("both aside", "trust", "quarantine", "act1", now, "doubt", "", gone.id, stays.id),
+        failure("one aside", "trust", "quarantine", "act2", now, "doubt", "", gone.id),
+        failure("session aside", "trust", "quarantine", "act3", now, "", "s"),
+        failure("session undone", "trust", "undo", "act4", now, "s", "", "", ""),
+        failure("redone", "trust", "redo", "act5", now, "act4"),
+        failure("lives", "lives", gone.id, "1", stays.id, "0"),
+    )
+    await memory._flow.ledger.commit(Changes(ANN.partition, put=given))
+    await ann.forget(gone.id)
+    await ann.session("s").delete()
+    assert {record.id: record.data["refs"][3:] or record.data["refs"] for record in await ann.failures()} == {
+        "both aside": ["doubt", "", stays.id], "redone": ["act4"], "lives": [stays.id, "0"],
+    }  # fmt: skip
+    for failed in await ann.failures():
+        await ann.retry(failed.id)
+    await memory.work()
+    assert await ann.failures() == []
+    assert (await ann.get_memory(stays.id)).trust == "quarantined"
+
+
 async def test_failed_work_about_something_else_stays_as_it_was(memory, ann):
     gone, stays = await say(memory, "s", "one"), await say(memory, "s", "two")
     given = (
