@@ -165,10 +165,19 @@ class Privacy:
         await self._take_out_of_merges(doomed)
         if session:
             rested.update(await unlearning.forget((), session))
+            await self._learn_again(session)
         await self._forget_failures({*doomed, session} - {""})
         await break_seals(self._ledger, self._partition)
         layers = (str(each.data["layer"]) if is_old_value(each) else each.layer for each in doomed.values())
         return Receipt(dict(Counter(layers) + rested), iso(self._ledger.clock()), beside=beside)
+
+    async def _learn_again(self, session: str) -> None:
+        """Learn from what was said in the session while it was forgotten: it stays, but was unlearned with the rest."""
+        where = Filter(self._partition, layers=("conversation",), session=session)
+        said = [message.id async for message in self._ledger.walk(where)]
+        jobs = learn_jobs(self._partition, said, self._ledger.clock())
+        for start in range(0, len(jobs), JOBS_BESIDE):
+            await self._ledger.commit(Changes(self._partition, enqueue=jobs[start : start + JOBS_BESIDE]))
 
     async def _forget_beside(
         self, records: Iterable[Record], session: str = "", *, everything: bool = False

@@ -511,6 +511,24 @@ async def test_known_facts_keep_their_own_history_and_can_be_changed_after_an_im
     assert len(await bob.history(boat.id)) == 3
 
 
+async def test_what_is_said_in_a_session_while_it_is_deleted_stays_and_is_known(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    gone = await ann.session("s").add_message("user", "My name is Xylo.")
+    await memory.work()
+
+    async def said_meanwhile():
+        await ann.session("s").add_message("user", "I live in Lisbon.")
+        await memory.work()
+
+    store.before(lambda changes: gone.id in changes.drop, said_meanwhile)
+    await ann.session("s").delete()
+    await memory.work()
+    assert [message.content for message in (await ann.session("s").messages())[0]] == ["I live in Lisbon."]
+    assert [(fact.key, fact.value) for fact in (await ann.profile()).facts] == [("city", "Lisbon")]
+
+
 @pytest.mark.parametrize("verb", ["end", "reject", "confirm", "pin"])
 async def test_acting_on_a_fact_while_it_is_forgotten_does_not_bring_it_back(open_memory, store_url, verb):
     store = MeddlingStore(await open_store(store_url))
