@@ -58,13 +58,11 @@ class Troubles:
 
 
 FAULTS: Mapping[str, str] = {
-    "needs": "results are committed although what they rest on is gone",
     "keys": "a repeated call has another key and other ids than before",
     "versions": "whoever writes last overwrites what others have written since it read",
     "drops": "an index does not hear of what was dropped",
     "news": "an index is told that nothing is new when something is",
     "retries": "a job that failed is not put off but ended",
-    "learned": "what only forgotten messages taught stays",
     "partitions": "users of the same name in two orgs share an index",
     "writes": "now and then a write is acknowledged and not done",
     "leftovers": "a task goes on after the memory was closed",
@@ -126,8 +124,6 @@ class Line:
         fault, store = self._world.fault, self._world.store
         assert isinstance(store, InMemoryStore)
         room = store._room(changes.partition)
-        if fault == "needs":
-            return replace(changes, needs=())
         if fault == "keys" and changes.key and changes.key.startswith("caller:"):
             mark = f"{self._world.loop.steps}-"
             put = tuple(record.with_(id=mark + record.id) for record in changes.put)
@@ -139,8 +135,6 @@ class Line:
         if fault == "retries" and changes.finish:
             ended = {job.id for job in changes.finish}
             return replace(changes, enqueue=tuple(job for job in changes.enqueue if job.id not in ended))
-        if fault == "learned" and changes.put and not changes.finish:
-            return replace(changes, put=tuple(each for each in changes.put if each.expires_at != 0))
         return changes
 
     def _follow(self, partition: Partition, revision: int) -> None:
