@@ -59,7 +59,7 @@ bench-load: $(VENV)/.serve ## requests a second over HTTP beside a bare handler 
 bench-adapters: $(VENV)/.test ## what each adapter costs compared with the call it wraps and the framework's own
 	$(PY) benchmarks/adapters.py $(BENCH)
 
-drills: $(VENV)/.test ## the long drills: kills, cancelled calls, power cuts, floods, a long day, bad inputs everywhere, failover, endpoints in trouble
+drills: $(VENV)/.test ## the long drills: kills, cancelled calls, power cuts, simulated worlds, floods, a long day, bad inputs everywhere, failover, endpoints in trouble
 	$(PY) -m recollect.testing.drills --kills 500
 	$(PY) -m recollect.testing.server_kills --kills 100
 	$(PY) -m recollect.testing.server_kills --kills 100 --victim worker
@@ -67,6 +67,8 @@ drills: $(VENV)/.test ## the long drills: kills, cancelled calls, power cuts, fl
 	$(PY) -m recollect.testing.flooding
 	$(PY) -m recollect.testing.flooding --made-up
 	$(PY) -m recollect.testing.interruptions --stores memory,sqlite,routed
+	$(PY) -m recollect.testing.simulation --seeds 10000
+	$(PY) -m recollect.testing.simulation --faults
 	$(PY) -m recollect.testing.soak
 	$(PY) -m recollect.testing.masses
 	$(PY) -m recollect.testing.erasing --rounds 25

@@ -156,10 +156,12 @@ class Allowance:
 
     async def _settle(self, org: str, day: int, difference: int) -> None:
         """Correct what was reserved on a day; a count that cannot be written is not worth losing an answer for."""
-        if not difference:
-            return
+        if difference:
+            await asyncio.shield(self._corrected(org, day, difference))
+
+    async def _corrected(self, org: str, day: int, difference: int) -> None:
         try:
-            await asyncio.shield(self._spend(org, day, lambda before: max(before + difference, 0)))
+            await self._spend(org, day, lambda before: max(before + difference, 0))
         except RecollectError as error:
             log.warning("the cost of a model call could not be recorded: %s", type(error).__name__)
 

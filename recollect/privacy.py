@@ -33,6 +33,7 @@ from recollect.profile import is_old_value, turn_jobs
 from recollect.records import STANDS_IN, TRUSTS, Changes, Partition, Record, Scope, Source, enrich_job, iso, new_id
 from recollect.seals import SEAL, break_these
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
+from recollect.trust import refs_of_act
 from recollect.unlearning import FACT_LAYERS, Unlearning, unlearning_job
 from recollect.views import Remaking, remake, remakings, resting_views
 
@@ -177,9 +178,18 @@ class Privacy:
         await self._take_out_of_merges(index, doomed)
         if session:
             rested.update(await unlearning.forget((), session))
+            await self._learn_again(session)
         await self._forget_work({*doomed, session} - {""})
         layers = (str(each.data["layer"]) if is_old_value(each) else each.layer for each in doomed.values())
         return Receipt(dict(Counter(layers) + rested), iso(self._ledger.clock()), beside=beside)
+
+    async def _learn_again(self, session: str) -> None:
+        """Learn from what was said in the session while it was forgotten: it stays, but was unlearned with the rest."""
+        where = Filter(self._partition, layers=("conversation",), session=session)
+        said = [message.id async for message in self._ledger.walk(where)]
+        jobs = learn_jobs(self._partition, said, self._ledger.clock())
+        for start in range(0, len(jobs), JOBS_BESIDE):
+            await self._ledger.commit(Changes(self._partition, enqueue=jobs[start : start + JOBS_BESIDE]))
 
     async def _forget_beside(
         self, records: Iterable[Record], session: str = "", *, everything: bool = False
@@ -281,11 +291,10 @@ class Privacy:
     async def _forget_failure(self, failure: Record, gone: Collection[str]) -> None:
         """Remove what is gone from a failure; drop it if it was about nothing else."""
         refs: list[str] = failure.data["refs"]
-        left = [ref for ref in refs if ref not in gone]
+        left = _refs_without(failure.data["kind"], refs, gone)
         if left == refs:
             return
-        about_session = failure.data["kind"] in OF_SESSIONS and refs[0] in gone
-        if not left or about_session:
+        if not left:
             await self._ledger.commit(Changes(self._partition, drop=(failure.id,)))
         else:
             job = f"{failure.data['kind']}:{new_id(self._ledger.clock())}"
@@ -469,6 +478,21 @@ async def _with_past(doomed: Mapping[str, Record], *, is_first: bool) -> list[st
 def _edits_to_come(record: Record) -> int:
     """How many edits of a record may slip in while it is being forgotten."""
     return 0 if record.layer == "conversation" else LATER_EDITS  # nobody edits what was said
+
+
+def _refs_without(kind: str, refs: list[str], gone: Collection[str]) -> list[str]:
+    """What a failed job is about, without what is gone; nothing if there is nothing left to do.
+
+    Where the place of a ref says what it means, the others keep theirs.
+    """
+    if kind in OF_SESSIONS and (refs[0] in gone or (kind == "summarize" and refs[1] in gone)):
+        return []
+    if kind == "lives":  # each memory with the number of its edits
+        pairs = zip(refs[::2], refs[1::2], strict=True)
+        return [ref for id, edits in pairs if id not in gone for ref in (id, edits)]
+    if kind == "trust":
+        return refs_of_act(refs, gone)
+    return [ref for ref in refs if ref not in gone]
 
 
 def _took_in(record: Record, id: str) -> bool:

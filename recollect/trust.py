@@ -358,6 +358,17 @@ class Trust:
         return Changes(self._partition)
 
 
+def refs_of_act(refs: list[str], gone: Collection[str]) -> list[str]:
+    """What the job of an act is about, without what is gone; nothing if nothing is left that the act could concern."""
+    (verb, *head), given = refs[:3], refs[3:]
+    if verb in ("quarantine", "release"):
+        reason, session, *ids = given
+        left = [id for id in ids if id not in gone]
+        return [verb, *head, reason, session, *left] if left or (session and session not in gone) else []
+    about = given[:2] if verb == "undo" else ()  # a session and a message; a redo is about an undo
+    return [] if any(each in gone for each in about) else refs
+
+
 def _knows_session(index: PartitionIndex, session: str, now: int) -> bool:
     """Whether anything is left of a session: usually its messages, or else what was learned from it."""
     if next(index.newest(session, now), None) is not None:

@@ -289,6 +289,36 @@ async def test_failed_work_no_longer_names_what_is_gone(memory, ann):
     assert await everything(memory) == []
 
 
+async def test_failed_work_can_still_be_done_when_a_part_of_what_it_is_about_is_gone(memory, ann):
+    gone, stays = await ann.add_memory("Ann drinks tea."), await ann.add_memory("Ann has a violin.")
+    await say(memory, "s", "one")
+    await memory.work()
+
+    def failure(id, kind, *refs):
+        return Record(id, "failure", ANN, "it broke", {"job": id, "kind": kind, "refs": list(refs), "attempts": 3})
+
+    now = str(memory._clock())
+    given = (
+        failure("both aside", "trust", "quarantine", "act1", now, "doubt", "", gone.id, stays.id),
+        failure("one aside", "trust", "quarantine", "act2", now, "doubt", "", gone.id),
+        failure("session aside", "trust", "quarantine", "act3", now, "", "s"),
+        failure("session undone", "trust", "undo", "act4", now, "s", "", "", ""),
+        failure("redone", "trust", "redo", "act5", now, "act4"),
+        failure("lives", "lives", gone.id, "1", stays.id, "0"),
+    )
+    await memory._flow.ledger.commit(Changes(ANN.partition, put=given))
+    await ann.forget(gone.id)
+    await ann.session("s").delete()
+    assert {record.id: record.data["refs"][3:] or record.data["refs"] for record in await ann.failures()} == {
+        "both aside": ["doubt", "", stays.id], "redone": ["act4"], "lives": [stays.id, "0"],
+    }  # fmt: skip
+    for failed in await ann.failures():
+        await ann.retry(failed.id)
+    await memory.work()
+    assert await ann.failures() == []
+    assert (await ann.get_memory(stays.id)).trust == "quarantined"
+
+
 async def test_failed_work_about_something_else_stays_as_it_was(memory, ann):
     gone, stays = await say(memory, "s", "one"), await say(memory, "s", "two")
     given = (
@@ -479,6 +509,24 @@ async def test_known_facts_keep_their_own_history_and_can_be_changed_after_an_im
     assert [each.content for each in await bob.history(boat.id)] == ["The boat is blue.", "The boat is red."]
     await bob.update_memory(boat.id, content="The boat is green.")
     assert len(await bob.history(boat.id)) == 3
+
+
+async def test_what_is_said_in_a_session_while_it_is_deleted_stays_and_is_known(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    gone = await ann.session("s").add_message("user", "My name is Xylo.")
+    await memory.work()
+
+    async def said_meanwhile():
+        await ann.session("s").add_message("user", "I live in Lisbon.")
+        await memory.work()
+
+    store.before(lambda changes: gone.id in changes.drop, said_meanwhile)
+    await ann.session("s").delete()
+    await memory.work()
+    assert [message.content for message in (await ann.session("s").messages())[0]] == ["I live in Lisbon."]
+    assert [(fact.key, fact.value) for fact in (await ann.profile()).facts] == [("city", "Lisbon")]
 
 
 @pytest.mark.parametrize("verb", ["end", "reject", "confirm", "pin"])

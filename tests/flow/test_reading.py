@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import time
 
 import pytest
 
-from recollect.errors import ModelError, ValidationError
+from recollect.errors import ModelError, Unavailable, ValidationError
 from recollect.models import Answer, Ask, PutOff
 from recollect.records import system_clock
 from recollect.stores import open_store
+from recollect.stores.in_memory import InMemoryStore
 from recollect.testing.fakes import ScriptedModel, finding, learned
 from recollect.testing.faults import cancelled_at
+from recollect.testing.verbs import Kept
 
 SAID = "The thing I collect is antique barometers, thirty so far."
 NOTHING = learned()
@@ -547,6 +550,24 @@ async def test_a_question_over_midnight_is_charged_to_the_day_it_was_asked(open_
     today = await allowance.spent("default")
     clock.advance(days=-1)
     assert (today, await allowance.spent("default")) == (0, 1_000)
+
+
+async def test_a_question_cancelled_while_its_cost_cannot_be_corrected_leaves_no_unheard_error(open_memory):
+    def answered(ask):
+        store.fail = lambda step: Unavailable(field="store")
+        return Answer("{}", 900, 100)
+
+    noticed, store = [], Kept(InMemoryStore())
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: noticed.append(context["message"]))
+    memory = await open_memory(store, llm=ScriptedModel(learned=answered), worker=False)
+    for at in range(1, 40):
+        store.fail = lambda step: None
+        ask = Ask([{"role": "user", "content": f"{SAID} {at}"}], schema=SHAPE)
+        if not await cancelled_at(memory._running.allowance.ask("default", ask), at):
+            break
+        await asyncio.sleep(0.001)
+    gc.collect()
+    assert (at > 2, noticed) == (True, [])
 
 
 async def test_one_org_does_not_spend_anothers_budget(open_memory, clock):
