@@ -130,7 +130,7 @@ def _memories(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
                     "id": derived_id("import", KIND, str(project), paragraph),
                     "metadata": labels(KIND, project=str(project)),
                 }
-                yield Item(reader.number, "memory", memory, owner=owner, done=reader.number, size=size_of(memory))
+                yield Item(reader.number, "memory", memory, owner=owner, done=reader.done, size=size_of(memory))
 
 
 def _paragraphs(text: object) -> list[str]:

@@ -30,6 +30,7 @@ from recollect.importers.items import (
 from recollect.importers.repeats import Repeats
 from recollect.memory import Memory
 from recollect.records import as_datetime
+from recollect.session import Session
 from recollect.user import User
 
 BATCH_ITEMS = 45
@@ -55,6 +56,7 @@ async def bring_in(
     only: str | None = None,
     all_or_nothing: bool = False,
     dry_run: bool = False,
+    again: bool = False,
     advance: Advance = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> Imported:
@@ -62,7 +64,8 @@ async def bring_in(
 
     A bad line is reported and the others are stored. With `all_or_nothing` every line is tried first,
     and one bad line means that nothing is stored. With `dry_run` lines are only tried. `only` limits it to what
-    belonged to one user of the source. Whatever has an owner in the source goes to `user_of(owner)`.
+    belonged to one user of the source. Whatever has an owner in the source goes to `user_of(owner)`. With `again`,
+    known messages are sent again, so that they live as long as the settings say now, if that is longer.
     """
     if dry_run or all_or_nothing:
         outcome = Imported(stored=False, tell=tell if dry_run else lambda _: None)
@@ -70,7 +73,7 @@ async def bring_in(
         outcome.new, outcome.known = 0, 0
         if dry_run or outcome.bad:
             return outcome
-    return await _through(source, only, _Keeper(user_of), Imported(tell=tell), advance)
+    return await _through(source, only, _Keeper(user_of, again=again), Imported(tell=tell), advance)
 
 
 async def _through(
@@ -133,8 +136,9 @@ def _item(read: Read, outcome: Imported, only: str | None) -> Item | None:
 class _Keeper:
     """Stores items, and leaves what is already known as it is."""
 
-    def __init__(self, user_of: UserOf) -> None:
+    def __init__(self, user_of: UserOf, *, again: bool = False) -> None:
         self.user_of = user_of
+        self._again = again
         self._told: dict[tuple[str, str], int] = {}
         """How far the history of each key of a user has been repeated by what was read so far."""
 
@@ -171,7 +175,7 @@ class _Keeper:
         """Store what is not known yet. Returns what became of each."""
         match group[0].kind:
             case "message" | "memory":
-                return await _add_texts(user, group)
+                return await _add_texts(user, group, again=self._again)
             case "record":
                 return [_became(new) for new in await _add_records(user, group)]
             case "fact":
@@ -233,7 +237,7 @@ def _became(new: bool) -> Became:
     return "new" if new else "known"
 
 
-async def _add_texts(user: User, group: Sequence[Item]) -> list[Became]:
+async def _add_texts(user: User, group: Sequence[Item], *, again: bool) -> list[Became]:
     ids = [item.given["id"] for item in group]
     if len(set(ids)) < len(ids):
         raise Conflict("the same id twice", field="id")  # retried one by one, the second finds the first
@@ -246,11 +250,25 @@ async def _add_texts(user: User, group: Sequence[Item]) -> list[Became]:
         if each == "new" or (each == "different" and item.verbatim)
     ]
     first = group[0]
+    if again and first.kind == "message":
+        known = [dict(item.given) for item, each in zip(group, became, strict=True) if each == "known"]
+        await _send_again(user.session(first.session, agent=first.agent), known)
     if given and first.kind == "message":
         await user.session(first.session, agent=first.agent).add_messages(given)
     elif given:
         await user.add_memories(given)
     return became
+
+
+async def _send_again(session: Session, known: Sequence[Mapping[str, Any]]) -> None:
+    """Send known messages again, for their life alone: what was changed here since stays as it is."""
+    if not known:
+        return
+    try:
+        await session.add_messages(known)
+    except Conflict:
+        for message in known if len(known) > 1 else ():
+            await _send_again(session, [message])
 
 
 def _text_became(item: Item, stored: str | None) -> Became:

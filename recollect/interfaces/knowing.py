@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recollect.interfaces.moving import take_in
+from recollect.interfaces.importing import take_in
 from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
 from recollect.memory import Memory

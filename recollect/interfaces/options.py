@@ -37,14 +37,14 @@ Layer = Annotated[list[str] | None, typer.Option(metavar="LAYER", help="Only thi
 Where = Annotated[str | None, typer.Option(metavar="JSON", help='Filter, such as {"metadata.topic": "work"}.')]
 
 
-def run(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
+def run(url: str | None, step: Callable[[Memory], Awaitable[T]], settings: Settings | None = None) -> T:
     """Open the memory, do one thing with it, and close it. No worker: a command does only what it says.
 
     A missing file is created.
     """
 
     async def go() -> T:
-        async with Memory.open(url, worker=False) as memory:
+        async with Memory.open(url, settings=settings, worker=False) as memory:
             return await step(memory)
 
     return asyncio.run(go())

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from recollect.customizations import Customization, Customizations
+from recollect.interfaces.importing import take_in
 from recollect.interfaces.knowing import percent, show_found
-from recollect.interfaces.moving import take_in
 from recollect.interfaces.options import Json, Org, OrgWide, Url, Who, for_user, look, of_user, owner_of, run
 from recollect.interfaces.output import emit, one_line, say
 from recollect.learnings import Learning, Learnings
