@@ -14,6 +14,7 @@ from typing import Any
 
 from recollect import validate
 from recollect.errors import Conflict, RecollectError, Unavailable
+from recollect.importers.chronology import is_reordered, oldest_first
 from recollect.importers.items import (
     KINDS,
     Became,
@@ -73,7 +74,8 @@ async def bring_in(
         outcome.new, outcome.known = 0, 0
         if dry_run or outcome.bad:
             return outcome
-    return await _through(source, only, _Keeper(user_of, again=again), Imported(tell=tell), advance)
+    keeper = _Keeper(user_of, again=again, in_turn=is_reordered(source))
+    return await _through(source, only, keeper, Imported(tell=tell), advance)
 
 
 async def _through(
@@ -81,7 +83,7 @@ async def _through(
 ) -> Imported:
     """Read the source batch by batch and pass each to the keeper, without items that contradict earlier ones."""
     repeats = Repeats()
-    async for batch in _batches(source.read(), outcome, only):
+    async for batch in _batches(oldest_first(source), outcome, only):
         await keeper.store([item for item in batch if _is_once(item, keeper.user_of, repeats, outcome)], outcome)
         advance(batch[-1].done)
     outcome.problems.sort(key=lambda problem: problem.line)
@@ -136,14 +138,17 @@ def _item(read: Read, outcome: Imported, only: str | None) -> Item | None:
 class _Keeper:
     """Stores items, and leaves what is already known as it is."""
 
-    def __init__(self, user_of: UserOf, *, again: bool = False) -> None:
+    def __init__(self, user_of: UserOf, *, again: bool = False, in_turn: bool = False) -> None:
         self.user_of = user_of
-        self._again = again
+        self._again, self._in_turn = again, in_turn
         self._told: dict[tuple[str, str], int] = {}
         """How far the history of each key of a user has been repeated by what was read so far."""
 
     async def store(self, items: Sequence[Item], outcome: Imported) -> None:
-        """Store a batch kind by kind, one write for each user and session, concurrently; a session keeps its order."""
+        """Store a batch kind by kind, one write for each user and session; a session keeps its order.
+
+        Sessions that were put in order are stored in it, others at the same time.
+        """
         for kind in KINDS:
             groups: dict[tuple[str, str, str], list[Item]] = {}
             for item in items:
@@ -153,7 +158,11 @@ class _Keeper:
                     await self._store_group([item], outcome)
                 else:
                     groups.setdefault((item.owner, item.session, item.agent), []).append(item)
-            await asyncio.gather(*(self._store_group(group, outcome) for group in groups.values()))
+            if self._in_turn:
+                for group in groups.values():
+                    await self._store_group(group, outcome)
+            else:
+                await asyncio.gather(*(self._store_group(group, outcome) for group in groups.values()))
 
     async def _store_group(self, group: Sequence[Item], outcome: Imported) -> None:
         """Store them together; if that is refused, each by itself, to tell which one it was."""

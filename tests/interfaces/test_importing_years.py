@@ -117,6 +117,21 @@ def test_what_was_changed_here_stays_when_an_import_prolongs_lives(recollect, ye
     assert sorted(kept) == sorted([text for _, text in TOLD[1:]] + [text for _, text in TOLD])
 
 
+def test_a_life_is_learned_from_its_beginning_though_an_export_has_the_newest_first(recollect, tmp_path):
+    talks = [
+        conversation("c-2024", "2024-05-01T10:00", told=[("human", "Hello again."), ("assistant", "Hello!")]),
+        conversation("c-2020", "2020-05-01T10:00", told=[("human", "Pixel died last week, I'm heartbroken.")]),
+        conversation("c-2016", "2016-03-01T09:00", told=[("human", "I have a cat named Pixel.")]),
+    ]
+    (tmp_path / "export.json").write_text(json.dumps(talks))
+    assert recollect("import", "export.json", "--report", "report.jsonl").code == 0
+    said = recollect("list", "--layer", "conversation", "--json").json
+    assert [each["content"][:5] for each in said] == ["I hav", "Pixel", "Hello", "Hello"]
+    assert [fact["value"] for fact in recollect("profile", "--json").json["facts"] if fact["key"] == "pet"] == []
+    lines = [json.loads(line)["line"] for line in (tmp_path / "report.jsonl").read_text().splitlines()]
+    assert sorted(set(lines)) == [1, 2, 3, 4], "lines are counted as they are in the file"
+
+
 def test_conversations_that_ended_long_ago_are_noted_down_by_the_import_itself(recollect, years, tmp_path):
     soon = datetime.now(UTC) - timedelta(minutes=10)
     (tmp_path / "today.json").write_text(json.dumps([conversation("today", soon.isoformat()[:19])]))
