@@ -26,6 +26,7 @@ from recollect.interfaces.options import (
     Url,
     Where,
     Who,
+    ask,
     filter_of,
     for_user,
     object_of,
@@ -106,7 +107,7 @@ def search(
     Example: recollect search "which theme" --layer long_term --explain
     """
     test = filter_of(where)
-    hits = for_user(
+    hits = ask(
         url, org, user,
         lambda who: who.search_memory(query, layer=layer or None, where=test, limit=limit, at=at, quality=quality),
     )  # fmt: skip
@@ -180,7 +181,7 @@ def context(
     if agent and session is None:
         raise ValidationError("belongs to a session; give --session too", field="agent")
 
-    built = for_user(url, org, user, build)
+    built = ask(url, org, user, build)
     if as_json:
         emit(built.to_dict())
         return

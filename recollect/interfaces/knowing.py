@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from recollect.interfaces.importing import take_in
-from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, run
+from recollect.interfaces.options import Json, Org, Url, Who, ask, for_user, of_user, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
 from recollect.memory import Memory
 from recollect.policies.keys import KEYS, PREFERENCES, key_of
@@ -44,7 +44,7 @@ def profile(
 
     Example: recollect profile --as-of 2026-03-01
     """
-    known = for_user(url, org, user, lambda who: who.profile(as_of=as_of, known_at=known_at))
+    known = ask(url, org, user, lambda who: who.profile(as_of=as_of, known_at=known_at))
     is_empty = not known.facts and not known.preferences
     if as_json:
         emit(known.to_dict())

@@ -143,6 +143,19 @@ def test_conversations_that_ended_long_ago_are_noted_down_by_the_import_itself(r
     assert len(recollect("episodes", "list", "--json").json) == 2
 
 
+def test_an_answer_from_what_is_not_all_read_yet_says_so(recollect, tmp_path, monkeypatch):
+    talks = [conversation(f"c-{n}", f"2020-05-{n:02}T10:00", told=TOLD[:1]) for n in range(1, 13)]
+    (tmp_path / "export.json").write_text(json.dumps(talks))
+    monkeypatch.setenv("RECOLLECT_WORKER", "false")
+    recollect("import", "export.json")
+    for question in (["search", "boat"], ["context", "What of the boat?"], ["profile"]):
+        ran = recollect(*question)
+        assert "12 jobs waiting" in ran.err, question
+    assert "Gothenburg" in recollect("search", "Gothenburg").out, "by its words it is found at once"
+    recollect("worker", "--once")
+    assert recollect("search", "boat").err == ""
+
+
 def test_ctrl_c_during_an_import_says_how_things_stand(tmp_path, url):
     command = [sys.executable, "-m", "recollect", "import", "-", "--url", url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
