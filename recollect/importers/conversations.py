@@ -15,6 +15,10 @@ TITLE_CHARACTERS = 120
 """A title has to fit on one line of a list."""
 
 
+NAME_CHARACTERS, NAMES_MAX = 200, 20
+"""Attached files that are named, and how much of each name: as labels of a message they have to be small."""
+
+
 class Reader:
     """Counts the lines of an export, which are its messages, and collects what is wrong with them."""
 
@@ -117,6 +121,13 @@ def text_part(text: str) -> Iterator[dict[str, Any]]:
     """A text as a part, if it says something."""
     if text.strip():
         yield part("text", text=text)
+
+
+def names_in(listed: object, field: str) -> list[str] | None:
+    """The names of files that came with a message but are not in it; None if there are none."""
+    files = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    names = [name[:NAME_CHARACTERS] for each in files if isinstance(name := each.get(field), str) and name]
+    return names[:NAMES_MAX] or None
 
 
 def said(parts: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:
