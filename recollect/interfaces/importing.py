@@ -103,12 +103,15 @@ def import_file(
 ) -> None:
     """Import an export, messages or memories as JSON Lines, or another program's data; nothing is imported twice.
 
-    A message: {"role": "user", "content": "...", "session": "monday", "created_at": "2026-03-01T09:30:00Z"}.
-    A memory: {"content": "...", "metadata": {"topic": "work"}}. Everything becomes memory of --user, whoever it
-    belonged to, unless you give --user-from source. A file must be a regular file: no pipe, device or
-    symbolic link.
+    The zip of a ChatGPT or Claude export is read as it is, or its folder.
 
-    Example: recollect import --from chatgpt export.zip --dry-run
+    A message: {"role": "user", "content": "...", "session": "monday", "created_at": "2026-03-01T09:30:00Z"}.
+    A memory: {"content": "...", "metadata": {"topic": "work"}}.
+
+    Everything becomes memory of --user, whoever it belonged to, unless you give --user-from source. Files must be
+    plain files: no pipes, devices or symbolic links.
+
+    Example: recollect import export.zip --dry-run
     """
     validate.choice(user_from, (CALLER, SOURCE), "user-from")
     options = Options(session, table, prefix, user_segment)

@@ -143,6 +143,15 @@ def test_conversations_that_ended_long_ago_are_noted_down_by_the_import_itself(r
     assert len(recollect("episodes", "list", "--json").json) == 2
 
 
+def test_of_a_long_answer_a_search_shows_what_was_asked_for(recollect, lines):
+    advice = " ".join(f"Here is advice number {n} about gardens and how to keep them." for n in range(40))
+    long = f"{advice}\n1. The oolong tea should steep for three minutes.\n2. {advice}"
+    recollect("import", lines({"role": "assistant", "content": long, "session": "tea"}))
+    shown = recollect("search", "How long should the oolong steep?").out
+    assert " The oolong tea should steep for three minutes. " in shown
+    assert len(shown.splitlines()[0]) < 310
+
+
 def test_an_answer_from_what_is_not_all_read_yet_says_so(recollect, tmp_path, monkeypatch):
     talks = [conversation(f"c-{n}", f"2020-05-{n:02}T10:00", told=TOLD[:1]) for n in range(1, 13)]
     (tmp_path / "export.json").write_text(json.dumps(talks))
