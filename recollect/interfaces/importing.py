@@ -161,8 +161,8 @@ def import_file(
 
 STOPPED_STORING = "stopped; what was stored stays, and the same command goes on from there"
 STOPPED_READING = (
-    "stopped; all of it is stored and can be found, but not all of it was read: facts and episodes are missing. "
-    "The same command or `recollect worker --once` goes on from there"
+    "stopped; all of it is stored and can be found, but some of it was not read, and has left no facts and episodes. "
+    "The same command goes on from there"
 )
 
 
