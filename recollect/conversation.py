@@ -6,7 +6,7 @@ window reads from the newest message back and stops when it has enough, so it co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -228,6 +228,7 @@ class Conversation:
         known = {record.id: record for record in await self._ledger.get(self._partition, [r.id for r in records])}
         same = all(_said(known[record.id]) == _said(record) for record in records if record.id in known)
         if same and len(known) == len(records):
+            await self._live_as_long(known.values())
             return [known[record.id] for record in records]
         if conflict.field == "key":
             raise Conflict(
@@ -236,9 +237,22 @@ class Conversation:
         if not known or not same:
             raise Conflict("a message with this id already exists, with different content", field="id")
         # Sent again with more appended: only what is new is stored.
+        await self._live_as_long(known.values())
         added = await self.append([record for record in records if record.id not in known], key)
         stored = known | {record.id: record for record in added}
         return [stored[record.id] for record in records]
+
+    async def _live_as_long(self, known: Iterable[Record]) -> None:
+        """Let messages that are sent again live as long as if today's settings had held when they were stored."""
+
+        def extended(message: Record) -> Record:
+            due, until = self._layer.expires_at(message.created_at), message.expires_at
+            longer = until is not None and (due is None or due > until)
+            return message.with_(expires_at=due) if longer else message
+
+        brief = [message.id for message in known if extended(message) is not message]
+        if brief:
+            await self._ledger.change_each(self._partition, brief, extended)
 
     # ── out ──────────────────────────────────────────────────────────────────────────────────────
 

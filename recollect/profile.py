@@ -46,7 +46,7 @@ from recollect.policies.keys import AT_ODDS, FOLLOWERS, OPPOSITES, Key, is_witho
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.unlearning import resettled
-from recollect.records import Changes, Job, Partition, Record, Scope, Source, as_datetime, enrich_job, new_id
+from recollect.records import DAY_MS, Changes, Job, Partition, Record, Scope, Source, as_datetime, enrich_job, new_id
 
 UPSERT_MAX = 30
 """Facts per call: each may put three records, and all go into one commit."""
@@ -557,21 +557,32 @@ def is_old_value(record: Record) -> bool:
     return record.layer == "past" and record.data.get("layer") in ("fact", "preference")
 
 
-async def read_profile(ledger: Ledger, scope: Scope, *, as_of: Any = None, known_at: Any = None) -> Profile:
-    """What is known about a user: now, or what was true at one time, as far as was known at another."""
+LastSaid = Callable[[], Awaitable[int | None]]
+
+
+async def read_profile(
+    ledger: Ledger, scope: Scope, *, as_of: Any = None, known_at: Any = None, last_said: LastSaid | None = None
+) -> Profile:
+    """What is known about a user: now, or what was true at one time, as far as was known at another.
+
+    `last_said` finds out when the user was last heard if the newest message was brought in from long ago.
+    """
     facts = await Facts(ledger, scope).list(as_of=as_of, known_at=known_at)
     settings: dict[str, str | list[str]] = {}
     for each in await Facts(ledger, scope, "preference").list(as_of=as_of, known_at=known_at):
         held = settings.get(each.key, [])
         many = key_of(each.key).many and isinstance(held, list)
         settings[each.key] = [*held, each.value] if many else each.value
-    newest = await ledger.list(Filter(scope.partition, layers=("conversation",)), newest_first=True, limit=1)
+    newest = (await ledger.list(Filter(scope.partition, layers=("conversation",)), newest_first=True, limit=1)).records
+    last_at = newest[0].when if newest else None
+    if newest and last_said is not None and newest[0].created_at - newest[0].when > DAY_MS:
+        last_at = await last_said()
     return Profile(
         user_id=scope.user,
         name=next((fact.value for fact in facts if fact.key == "name"), None),
         facts=tuple(facts),
         preferences=settings,
-        last_interaction=as_datetime(newest.records[0].when) if newest.records else None,
+        last_interaction=None if last_at is None else as_datetime(last_at),
     )
 
 

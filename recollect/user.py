@@ -82,7 +82,13 @@ class User(Owner):
 
     async def profile(self, *, as_of: Any = None, known_at: Any = None) -> Profile:
         """What is known about the user now, or what was true (`as_of`) or believed (`known_at`) at some time."""
-        return await read_profile(self._flow.ledger, self._scope, as_of=as_of, known_at=known_at)
+        return await read_profile(
+            self._flow.ledger, self._scope, as_of=as_of, known_at=known_at, last_said=self._last_said
+        )
+
+    async def _last_said(self) -> int | None:
+        index = await self._flow.indexes.current(self._scope.partition)
+        return max((each.last_at for each in index.activity(self._flow.ledger.clock())), default=None)
 
     @property
     def facts(self) -> Facts:

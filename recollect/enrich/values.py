@@ -377,7 +377,9 @@ _LIST_OVER = re.compile(
     r"|want|am"
     r"|was|were|will|would|this|these|those|honestly|maybe|apparently|your|their|his|her|no|came|went|got|found|had"
     r"|broke|ended|learned|learnt"
-    r"|almost|nearly|even|sadly|please|me|us|myself)\b(?!')|(?:that|there|what|who|he|she|it)'s\b"
+    r"|almost|nearly|even|sadly|unfortunately|luckily|obviously|actually|please|me|us|myself|by the way|btw|fyi|tbh"
+    r"|of course|in (?:fact|case)|to be (?:honest|fair|clear|precise|exact)|remember)\b(?!')"
+    r"|(?:that|there|what|who|he|she|it)'s\b"
     r"|(?:we|you|they)'re\b|(?:i|we|you|they)'(?:ve|d|ll)\b"
 )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.errors import ValidationError
-from recollect.importers.conversations import Conversations, Reader, part, said, text_part
+from recollect.importers.conversations import Conversations, Reader, names_in, part, said, text_part
 from recollect.importers.files import opened
 from recollect.importers.items import Item, Read, Source, is_id, labels, session_id, size_of, time_of
 from recollect.importers.options import Options
@@ -67,7 +67,8 @@ def _drafts(conversation: str, native: str, message: Mapping[str, Any]) -> Itera
     parts = list(_parts(message))
     if parts:
         id = derived_id("import", KIND, conversation, native)
-        yield {"role": role, "content": said(parts), "created_at": created_at, "metadata": labels(KIND), "id": id}
+        metadata = labels(KIND, attachments=names_in(message.get("files"), "file_name"))
+        yield {"role": role, "content": said(parts), "created_at": created_at, "metadata": metadata, "id": id}
     for place, attached in enumerate(_listed(message, "attachments")):
         text = attached.get("extracted_content")
         if isinstance(text, str) and text.strip():
@@ -130,7 +131,7 @@ def _memories(reader: Reader, given: Mapping[str, Any]) -> Iterator[Item]:
                     "id": derived_id("import", KIND, str(project), paragraph),
                     "metadata": labels(KIND, project=str(project)),
                 }
-                yield Item(reader.number, "memory", memory, owner=owner, done=reader.number, size=size_of(memory))
+                yield Item(reader.number, "memory", memory, owner=owner, done=reader.done, size=size_of(memory))
 
 
 def _paragraphs(text: object) -> list[str]:

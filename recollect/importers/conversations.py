@@ -8,11 +8,15 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from recollect.errors import RecollectError, ValidationError
-from recollect.importers.files import elements
+from recollect.importers.files import elements, size_of_file
 from recollect.importers.items import Item, LeftOut, Problem, Read, Unnamed, refused, size_of
 
 TITLE_CHARACTERS = 120
 """A title has to fit on one line of a list."""
+
+
+NAME_CHARACTERS, NAMES_MAX = 200, 20
+"""Attached files that are named, and how much of each name: as labels of a message they have to be small."""
 
 
 class Reader:
@@ -20,6 +24,8 @@ class Reader:
 
     def __init__(self) -> None:
         self.number = 0
+        self.done = 0
+        """How many bytes of the export were read."""
         self.problems: list[Problem] = []
         self.unnamed = Unnamed()
 
@@ -44,10 +50,19 @@ class Reader:
             return str(name), True
         return self.unnamed.id(*place, json.dumps(given, sort_keys=True)), False
 
+    def advancing(self) -> Callable[[int], None]:
+        """For the next file: called with how much of it was read, which adds to what was read before."""
+        before = self.done
+
+        def advance(read: int) -> None:
+            self.done = before + read
+
+        return advance
+
     def message(self, session: str, given: Mapping[str, Any], owner: str = "", *, named: bool = False) -> Item:
         """A message of a session."""
         return Item(
-            self.number, "message", given, session=session, owner=owner, named=named, done=self.number,
+            self.number, "message", given, session=session, owner=owner, named=named, done=self.done,
             size=size_of(given),
         )  # fmt: skip
 
@@ -59,7 +74,7 @@ class Reader:
         """The title of a session, if it has one."""
         if isinstance(title, str) and title.strip():
             given = {"title": " ".join(title.split())[:TITLE_CHARACTERS]}
-            yield Item(self.number, "session", given, session=session, owner=owner, done=self.number)
+            yield Item(self.number, "session", given, session=session, owner=owner, done=self.done)
 
 
 ReadOne = Callable[[Reader, Mapping[str, Any]], Iterator[Read]]
@@ -71,13 +86,13 @@ class Conversations:
 
     def __init__(self, files: Sequence[BinaryIO], read: ReadOne) -> None:
         self._files, self._read_one = files, read
-        self.size: int | None = None
+        self.size: int | None = sum(map(size_of_file, files))
 
     def read(self) -> Iterator[Read]:
         reader = Reader()
         for file in self._files:
             try:
-                for given in elements(file):
+                for given in elements(file, advance=reader.advancing()):
                     yield from self._items(reader, given)
             except RecollectError as error:
                 reader.number += 1
@@ -106,6 +121,13 @@ def text_part(text: str) -> Iterator[dict[str, Any]]:
     """A text as a part, if it says something."""
     if text.strip():
         yield part("text", text=text)
+
+
+def names_in(listed: object, field: str) -> list[str] | None:
+    """The names of files that came with a message but are not in it; None if there are none."""
+    files = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    names = [name[:NAME_CHARACTERS] for each in files if isinstance(name := each.get(field), str) and name]
+    return names[:NAMES_MAX] or None
 
 
 def said(parts: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:

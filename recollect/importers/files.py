@@ -10,9 +10,10 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
@@ -26,9 +27,12 @@ EXPANSION_MAX = 200
 """How many times larger a file may be than its packed size: chats shrink to a tenth, a bomb to less."""
 MEMBERS_MAX = 1_000
 """Files read from one archive."""
+FOLDER_MAX = 200
+"""Files read from one folder: they are open at the same time, and a process may have a few hundred."""
 
 _PIECE = 1024 * 1024
 _ZIP = b"PK\x03\x04"
+_DATABASE = b"SQLite format 3\0"
 _DECODER = json.JSONDecoder()
 
 
@@ -53,12 +57,27 @@ def open_file(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+def check_lines(file: BinaryIO) -> None:
+    """Check that a file is not something else by its first bytes: else each of its bytes would be a bad line."""
+    start = file.read(len(_DATABASE))
+    file.seek(0)
+    if start.startswith(_ZIP):
+        raise ValidationError("is a zip archive, cut off or without an export in it that is known here", field="file")
+    if start == _DATABASE:
+        raise ValidationError("is a database; say which program wrote it", field="file")
+
+
 @contextmanager
 def opened(path: Path, members: Sequence[str]) -> Iterator[list[BinaryIO]]:
-    """A file, or the matching members of a zip archive, such as `conversations*.json`, in order of their names.
+    """A file, or the matching members of a zip archive or a folder, such as `conversations*.json`, in order of names.
 
-    Nothing is unpacked to disk, so no name in an archive can lead anywhere.
+    Nothing is unpacked to disk, so no name in an archive can lead anywhere. A folder is what some browsers make of
+    an archive as they download it.
     """
+    if path.is_dir() and not path.is_symlink():
+        with ExitStack() as stack:
+            yield [stack.enter_context(open_file(each)) for each in _in_folder(path, members)]
+        return
     with open_file(path) as file:
         start = file.read(len(_ZIP))
         file.seek(0)
@@ -69,6 +88,22 @@ def opened(path: Path, members: Sequence[str]) -> Iterator[list[BinaryIO]]:
             archive = zipfile.ZipFile(file)
         with archive:
             yield [cast("BinaryIO", _Member(archive, each)) for each in _wanted(archive, members)]
+
+
+def size_of_file(file: BinaryIO) -> int:
+    """How many bytes a file that `opened` yields has, unpacked."""
+    return file.size if isinstance(file, _Member) else os.fstat(file.fileno()).st_size
+
+
+def _in_folder(folder: Path, members: Sequence[str]) -> list[Path]:
+    """The matching files of a folder, and of the folders in it."""
+    near = (pattern for name in members for pattern in (name, f"*/{name}"))
+    found = sorted(each for pattern in near for each in islice(folder.glob(pattern), MEMBERS_MAX))
+    if not found:
+        raise ValidationError(f"has no {' or '.join(members)} in it", field="folder")
+    if len(found) > FOLDER_MAX:
+        raise TooLarge(f"must have at most {FOLDER_MAX} files that are read", field="folder")
+    return found
 
 
 def _wanted(archive: zipfile.ZipFile, members: Sequence[str]) -> list[zipfile.ZipInfo]:
@@ -92,6 +127,7 @@ class _Member(io.RawIOBase):
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
         self._archive, self._info = archive, info
+        self.size = info.file_size
         self._inside: IO[bytes] | None = None
 
     def seek(self, offset: int, whence: int = 0) -> int:
@@ -116,13 +152,13 @@ def _unpacking() -> Iterator[None]:
 # ── JSON that is one long list ───────────────────────────────────────────────────────────────────
 
 
-def elements(file: BinaryIO) -> Iterator[Any]:
+def elements(file: BinaryIO, *, advance: Callable[[int], None] = lambda _: None) -> Iterator[Any]:
     """The elements of a JSON file that is a list, one at a time; any other JSON is yielded as one value.
 
-    A list of any length takes no more memory than its largest element.
+    A list of any length takes no more memory than its largest element. `advance` is told how many bytes were read.
     """
     file.seek(0)
-    text = _Text(file)
+    text = _Text(file, advance)
     if text.next() != "[":
         yield text.value()
         return
@@ -139,8 +175,8 @@ def elements(file: BinaryIO) -> Iterator[Any]:
 class _Text:
     """The text of a file, holding only the part that is being read."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, file: BinaryIO, advance: Callable[[int], None]) -> None:
+        self._file, self._advance = file, advance
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._held = ""
         self._place = 0
@@ -181,6 +217,7 @@ class _Text:
     def _more(self, wanted: int) -> bool:
         piece = self._file.read(wanted)
         self._read += len(piece)
+        self._advance(self._read)
         if self._read > DOCUMENT_BYTES:
             raise TooLarge(f"must have at most {DOCUMENT_BYTES} bytes", field="file")
         try:

@@ -125,6 +125,10 @@ class Imported:
     problems: list[Problem] = field(default_factory=list)
     owners: set[str] = field(default_factory=set)
     stored: bool = True
+    last: tuple[str, str] | None = None
+    """The last message that is stored now: its owner in the source, and its id."""
+    heard: dict[tuple[str, str], int] = field(default_factory=dict)
+    """When the last message of each owner's session was said, if the source has that."""
     tell: Callable[[Mapping[str, Any]], None] = lambda _: None
     """Called with what became of each line."""
 
@@ -137,9 +141,18 @@ class Imported:
         self.different += became == "different"
         if len(self.owners) < OWNERS_SHOWN:
             self.owners.add(item.owner)
+        if item.kind == "message":
+            self._hear(item)
         result = "good" if not self.stored else "new" if became == "new" else "known"
         reason = {"reason": LEFT_ALONE} if self.stored and became == "different" else {}
         self.tell({"line": item.line, "kind": item.kind, "id": item.given.get("id"), "result": result} | reason)
+
+    def _hear(self, item: Item) -> None:
+        self.last = item.owner, str(item.given["id"])
+        said_at = validate.moment(item.given.get("created_at"), "created_at")
+        if said_at is not None:
+            place = item.owner, item.session
+            self.heard[place] = max(said_at, self.heard.get(place, said_at))
 
     def report(self, problem: Problem) -> None:
         """Note that a line is bad."""

@@ -28,7 +28,7 @@ from typing import Any, BinaryIO
 
 from recollect import validate
 from recollect.errors import RecollectError, TooLarge, ValidationError
-from recollect.importers.files import open_file
+from recollect.importers.files import check_lines, open_file
 from recollect.importers.items import NO_SESSION, Expired, Imported, Item, Kind, Read, Source, Unnamed, refused
 from recollect.importers.options import Options
 from recollect.importers.writing import bring_in
@@ -66,6 +66,7 @@ async def import_jsonl(user: User, file: BinaryIO, *, session: str = DEFAULT_SES
 def open_source(where: str, options: Options) -> Iterator[Source]:
     """A regular file of lines."""
     with open_file(Path(where)) as file:
+        check_lines(file)
         session = DEFAULT_SESSION if options.session is None else options.session
         yield Lines(file, session=session, size=os.fstat(file.fileno()).st_size)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from recollect import validate
 from recollect.errors import Conflict, RecollectError, Unavailable
+from recollect.importers.chronology import is_reordered, oldest_first
 from recollect.importers.items import (
     KINDS,
     Became,
@@ -30,6 +31,7 @@ from recollect.importers.items import (
 from recollect.importers.repeats import Repeats
 from recollect.memory import Memory
 from recollect.records import as_datetime
+from recollect.session import Session
 from recollect.user import User
 
 BATCH_ITEMS = 45
@@ -55,6 +57,7 @@ async def bring_in(
     only: str | None = None,
     all_or_nothing: bool = False,
     dry_run: bool = False,
+    again: bool = False,
     advance: Advance = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> Imported:
@@ -62,7 +65,8 @@ async def bring_in(
 
     A bad line is reported and the others are stored. With `all_or_nothing` every line is tried first,
     and one bad line means that nothing is stored. With `dry_run` lines are only tried. `only` limits it to what
-    belonged to one user of the source. Whatever has an owner in the source goes to `user_of(owner)`.
+    belonged to one user of the source. Whatever has an owner in the source goes to `user_of(owner)`. With `again`,
+    known messages are sent again, so that they live as long as the settings say now, if that is longer.
     """
     if dry_run or all_or_nothing:
         outcome = Imported(stored=False, tell=tell if dry_run else lambda _: None)
@@ -70,7 +74,8 @@ async def bring_in(
         outcome.new, outcome.known = 0, 0
         if dry_run or outcome.bad:
             return outcome
-    return await _through(source, only, _Keeper(user_of), Imported(tell=tell), advance)
+    keeper = _Keeper(user_of, again=again, in_turn=is_reordered(source))
+    return await _through(source, only, keeper, Imported(tell=tell), advance)
 
 
 async def _through(
@@ -78,7 +83,7 @@ async def _through(
 ) -> Imported:
     """Read the source batch by batch and pass each to the keeper, without items that contradict earlier ones."""
     repeats = Repeats()
-    async for batch in _batches(source.read(), outcome, only):
+    async for batch in _batches(oldest_first(source), outcome, only):
         await keeper.store([item for item in batch if _is_once(item, keeper.user_of, repeats, outcome)], outcome)
         advance(batch[-1].done)
     outcome.problems.sort(key=lambda problem: problem.line)
@@ -133,13 +138,17 @@ def _item(read: Read, outcome: Imported, only: str | None) -> Item | None:
 class _Keeper:
     """Stores items, and leaves what is already known as it is."""
 
-    def __init__(self, user_of: UserOf) -> None:
+    def __init__(self, user_of: UserOf, *, again: bool = False, in_turn: bool = False) -> None:
         self.user_of = user_of
+        self._again, self._in_turn = again, in_turn
         self._told: dict[tuple[str, str], int] = {}
         """How far the history of each key of a user has been repeated by what was read so far."""
 
     async def store(self, items: Sequence[Item], outcome: Imported) -> None:
-        """Store a batch kind by kind, one write for each user and session, concurrently; a session keeps its order."""
+        """Store a batch kind by kind, one write for each user and session; a session keeps its order.
+
+        Sessions that were put in order are stored in it, others at the same time.
+        """
         for kind in KINDS:
             groups: dict[tuple[str, str, str], list[Item]] = {}
             for item in items:
@@ -149,7 +158,11 @@ class _Keeper:
                     await self._store_group([item], outcome)
                 else:
                     groups.setdefault((item.owner, item.session, item.agent), []).append(item)
-            await asyncio.gather(*(self._store_group(group, outcome) for group in groups.values()))
+            if self._in_turn:
+                for group in groups.values():
+                    await self._store_group(group, outcome)
+            else:
+                await asyncio.gather(*(self._store_group(group, outcome) for group in groups.values()))
 
     async def _store_group(self, group: Sequence[Item], outcome: Imported) -> None:
         """Store them together; if that is refused, each by itself, to tell which one it was."""
@@ -171,7 +184,7 @@ class _Keeper:
         """Store what is not known yet. Returns what became of each."""
         match group[0].kind:
             case "message" | "memory":
-                return await _add_texts(user, group)
+                return await _add_texts(user, group, again=self._again)
             case "record":
                 return [_became(new) for new in await _add_records(user, group)]
             case "fact":
@@ -233,7 +246,7 @@ def _became(new: bool) -> Became:
     return "new" if new else "known"
 
 
-async def _add_texts(user: User, group: Sequence[Item]) -> list[Became]:
+async def _add_texts(user: User, group: Sequence[Item], *, again: bool) -> list[Became]:
     ids = [item.given["id"] for item in group]
     if len(set(ids)) < len(ids):
         raise Conflict("the same id twice", field="id")  # retried one by one, the second finds the first
@@ -246,11 +259,25 @@ async def _add_texts(user: User, group: Sequence[Item]) -> list[Became]:
         if each == "new" or (each == "different" and item.verbatim)
     ]
     first = group[0]
+    if again and first.kind == "message":
+        known = [dict(item.given) for item, each in zip(group, became, strict=True) if each == "known"]
+        await _send_again(user.session(first.session, agent=first.agent), known)
     if given and first.kind == "message":
         await user.session(first.session, agent=first.agent).add_messages(given)
     elif given:
         await user.add_memories(given)
     return became
+
+
+async def _send_again(session: Session, known: Sequence[Mapping[str, Any]]) -> None:
+    """Send known messages again, for their life alone: what was changed here since stays as it is."""
+    if not known:
+        return
+    try:
+        await session.add_messages(known)
+    except Conflict:
+        for message in known if len(known) > 1 else ():
+            await _send_again(session, [message])
 
 
 def _text_became(item: Item, stored: str | None) -> Became:

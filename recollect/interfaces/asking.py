@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Awaitable, Sequence
@@ -38,6 +39,8 @@ from recollect.interfaces.output import (
     visible,
 )
 from recollect.interfaces.whose import Whose
+from recollect.policies.trimming import trimmed
+from recollect.policies.words import STOP_WORDS, split, terms
 from recollect.privacy import Receipt
 from recollect.records import FITS, Hit
 from recollect.session import Session
@@ -46,6 +49,11 @@ from recollect.validate import LIMITS
 
 if TYPE_CHECKING:
     from recollect.context import Context
+
+SHOWN_CHARACTERS = 300
+"""How much of a hit is shown: three or four lines."""
+_LIST_NUMBER = re.compile(r"^\s{0,8}\d{1,3}[.)]\s", re.MULTILINE)
+"""By itself, it would pass for a short sentence."""
 
 At = Annotated[str | None, typer.Option(metavar="TIME", help="Time of the question; else now.", show_default=False)]
 Quality = Annotated[
@@ -95,20 +103,20 @@ def search(
     Example: recollect search "which theme" --layer long_term --explain
     """
     test = filter_of(where)
-    hits = whose.look(
+    hits = whose.ask(
         lambda who: who.search_memory(query, layer=layer or None, where=test, limit=limit, at=at, quality=quality)
     )
     if whose.as_json:
         emit([hit.to_dict() for hit in hits])
     elif hits:
-        _show_hits(hits, explain, everything)
+        _show_hits(query, hits, explain, everything)
     else:
         say(f"Nothing found for {whose.in_words}")
     if not hits:
         raise typer.Exit(NOT_FOUND)
 
 
-def _show_hits(hits: Sequence[Hit], explain: bool, everything: bool) -> None:
+def _show_hits(query: str, hits: Sequence[Hit], explain: bool, everything: bool) -> None:
     """Show the hits, and say in words how close they are: what answers nothing must not look like an answer."""
     near = [hit for hit in hits if hit.relevance >= NEAR]
     if not near:
@@ -116,20 +124,29 @@ def _show_hits(hits: Sequence[Hit], explain: bool, everything: bool) -> None:
     elif all(hit.relevance < FITS for hit in near):
         say("Nothing fits well. This is the closest:")
     shown = hits if everything or not near else near
-    entries([(hit.place, _hit_text(hit, explain)) for hit in shown])
+    entries([(hit.place, _hit_text(query, hit, explain)) for hit in shown])
     if len(shown) < len(hits):
         more = len(hits) - len(shown)
         say(f"{more:,} more found, only weakly related; --all shows {'it' if more == 1 else 'them'}.", style="dim")
 
 
-def _hit_text(hit: Hit, explain: bool) -> Text:
-    """The memory first, then where it comes from and how it was found."""
+def _hit_text(query: str, hit: Hit, explain: bool) -> Text:
+    """The memory first, of a long one what was asked for, then where it comes from and how it was found."""
     record = hit.record
     source = visible(str(record.data.get("role") or record.layer))
     where = f"{source} in {visible(record.scope.session)}" if record.scope.session else source
     more = f"relevance {hit.relevance:.0%}" + (f", id {record.id}\n{hit.explain()}" if explain else "")
-    text = Text(one_line(record.content, 300))
+    text = Text(_excerpt(record.content, query))
     return text.append(f"\n{day_and_time(record.when)}, {where}, {more}", style="dim")
+
+
+def _excerpt(content: str, query: str) -> str:
+    """A text on one line; of a long one, the sentences that have the words of the question."""
+    whole = " ".join(content.split())
+    if len(whole) > SHOWN_CHARACTERS:
+        asked = " ".join(word for word in split(query) if word not in STOP_WORDS)
+        content = trimmed(_LIST_NUMBER.sub("", content), dict.fromkeys(terms(asked), 1.0), SHOWN_CHARACTERS, len)
+    return one_line(content, SHOWN_CHARACTERS)
 
 
 def context(
@@ -165,7 +182,7 @@ def context(
     if agent and session is None:
         raise ValidationError("belongs to a session; give --session too", field="agent")
 
-    built = whose.look(build)
+    built = whose.ask(build)
     if whose.as_json:
         emit(built.to_dict())
         return

@@ -70,7 +70,7 @@ PANELS: dict[str, dict[str, Entry]] = {
     },
     "Move and forget": {
         "import": Entry(
-            "moving.import_file",
+            "importing.import_file",
             "Import an export, messages or memories as JSON Lines, or another program's data; "
             "nothing is imported twice.",
         ),

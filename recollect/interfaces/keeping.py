@@ -9,7 +9,7 @@ import typer
 
 from recollect import validate
 from recollect.errors import ValidationError
-from recollect.interfaces.moving import take_in
+from recollect.interfaces.importing import take_in
 from recollect.interfaces.options import (
     OrgWide,
     Where,

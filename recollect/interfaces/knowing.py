@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recollect.interfaces.moving import take_in
+from recollect.interfaces.importing import take_in
 from recollect.interfaces.options import run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, here, one_line, say, table
 from recollect.interfaces.whose import Whose
@@ -38,7 +38,7 @@ def profile(whose: Whose, as_of: AsOf = None, known_at: KnownAt = None) -> None:
 
     Example: recollect profile --as-of 2026-03-01
     """
-    known = whose.look(lambda who: who.profile(as_of=as_of, known_at=known_at))
+    known = whose.ask(lambda who: who.profile(as_of=as_of, known_at=known_at))
     is_empty = not known.facts and not known.preferences
     if whose.as_json:
         emit(known.to_dict())

@@ -13,7 +13,7 @@ import typer
 
 from recollect import validate
 from recollect.errors import NotFound, RecollectError, ValidationError
-from recollect.interfaces.output import one_line
+from recollect.interfaces.output import complain, one_line, plural
 from recollect.memory import Memory
 from recollect.owner import Owner
 from recollect.settings import Settings
@@ -53,14 +53,14 @@ def loop_of(*urls: str | None) -> Callable[[], asyncio.AbstractEventLoop] | None
     return loop_for(named)
 
 
-def run(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
+def run(url: str | None, step: Callable[[Memory], Awaitable[T]], settings: Settings | None = None) -> T:
     """Open the memory, do one thing with it, and close it. No worker: a command does only what it says.
 
     A missing file is created.
     """
 
     async def go() -> T:
-        async with Memory.open(url, worker=False) as memory:
+        async with Memory.open(url, settings=settings, worker=False) as memory:
             return await step(memory)
 
     return on_loop(go(), url)
@@ -79,6 +79,31 @@ def look(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
 def for_user(url: str | None, org: str, user: str, step: Callable[[User], Awaitable[T]]) -> T:
     """The same for commands that concern one user."""
     return look(url, lambda memory: step(memory.user(user, org=org)))
+
+
+WAITS_TOLD = 10
+"""So many waiting jobs are more than what other programs are just doing: an import was stopped, or is not over."""
+
+
+def ask(url: str | None, org: str, user: str, step: Callable[[User], Awaitable[T]]) -> T:
+    """The same for questions: if much in the file waits to be read, that is said beside the answer."""
+    waiting = 0
+
+    async def answered(memory: Memory) -> T:
+        nonlocal waiting
+        answer = await step(memory.user(user, org=org))
+        if file_of(url) is not None:  # on a server the jobs are those of everybody
+            survey = await memory.survey()
+            waiting = survey.jobs_waiting + survey.jobs_running
+        return answer
+
+    answer = look(url, answered)
+    if waiting >= WAITS_TOLD:
+        complain(
+            f"{plural(waiting, 'job')} waiting: what was stored lately is found by its words, but not yet by its "
+            "meaning, and facts may be missing. `recollect worker --once` catches up"
+        )
+    return answer
 
 
 def owner_of(memory: Memory, org: str, user: str, org_wide: bool) -> Owner:

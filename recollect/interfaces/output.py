@@ -19,7 +19,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -219,12 +219,14 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Advance]:
-    """A progress bar on standard error, only on a terminal. Without a total, it just moves."""
+    """A progress bar on standard error, only on a terminal, with the time that is left at the pace of the last half
+    minute. Without a total, it just moves.
+    """
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        *([TaskProgressColumn()] if total else []),
+        *([TaskProgressColumn(), TimeRemainingColumn(compact=True), TextColumn("left")] if total else []),
         console=Console(stderr=True),
         transient=True,
         disable=not sys.stderr.isatty(),

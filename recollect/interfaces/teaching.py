@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from recollect.customizations import Customization, Customizations
+from recollect.interfaces.importing import take_in
 from recollect.interfaces.knowing import percent, show_found
-from recollect.interfaces.moving import take_in
 from recollect.interfaces.options import OrgWide, look, run
 from recollect.interfaces.output import emit, one_line, say
 from recollect.interfaces.whose import Whose

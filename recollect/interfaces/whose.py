@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from recollect.interfaces.options import Json, Org, Url, Who, for_user, of_user, owner_of
+from recollect.interfaces.options import Json, Org, Url, Who, ask, for_user, of_user, owner_of
 from recollect.memory import Memory
 from recollect.owner import Owner
 from recollect.user import User
@@ -26,6 +26,10 @@ class Whose:
     def look(self, step: Callable[[User], Awaitable[T]]) -> T:
         """Do one thing with the memories of that user; a missing file is not created."""
         return for_user(self.url, self.org, self.user, step)
+
+    def ask(self, step: Callable[[User], Awaitable[T]]) -> T:
+        """The same for questions: if much in the file waits to be read, that is said beside the answer."""
+        return ask(self.url, self.org, self.user, step)
 
     def of(self, memory: Memory) -> User:
         """The handle of that user."""

@@ -465,6 +465,16 @@ async def test_a_profile_has_facts_preferences_a_name_and_the_last_message(ledge
     assert (empty.name, empty.facts, empty.preferences, empty.last_interaction) == (None, (), {}, None)
 
 
+async def test_who_imports_old_chats_newest_first_was_last_heard_when_the_newest_was_said(memory, clock):
+    ann = memory.user("ann")
+    for session, days_ago in (("newest", 40), ("older", 400), ("oldest", 4_000)):
+        said_at = as_datetime(clock() - days_ago * DAY_MS)
+        await ann.session(session).add_message("user", f"This is the {session}.", created_at=said_at)
+    assert (await ann.profile()).last_interaction == as_datetime(clock() - 40 * DAY_MS)
+    await ann.session("today").add_message("user", "Hello again.")
+    assert (await ann.profile()).last_interaction == as_datetime(clock())
+
+
 async def test_facts_and_preferences_of_the_same_name_stay_apart_and_so_do_users_and_orgs(ledger, facts):
     await facts.add("style", "baroque")
     await Facts(ledger, ANN, "preference").add("style", "short")

@@ -185,6 +185,39 @@ def test_an_odd_conversation_does_not_stop_the_others(recollect, lines, change, 
     assert (ran.json["messages"], ran.json["bad"], ran.code) == (new + 5, bad, 2 if bad else 0)
 
 
+def test_an_answer_has_links_where_the_app_shows_them(recollect, lines):
+    weather = "\ue200cite\ue202turn0search0\ue202turn0search3\ue201"
+    news, person = "\ue200cite\ue202turn0news1\ue201", '\ue200entity\ue202["people","Ada Lovelace",0]\ue201'
+    references = [
+        {"matched_text": weather, "alt": "([met.no](https://met.no))"},
+        {"matched_text": news, "items": [{"title": "News", "url": "https://news.example"}]},
+        {"matched_text": " ", "type": "sources_footnote", "alt": "nothing"},
+    ]
+    text = f"It is sunny. {weather} See {news} by {person}. \ue200navlist\ue202turn0news2\ue201\nBye \ue200i\ue202x"
+    answer = said("a1", "assistant", text, metadata={"content_references": references})
+    talk = chain(said("u1", "user", "Weather?"), answer) | {"conversation_id": "c-1"}
+    recollect("import", lines([talk], name="conversations.json"))
+    (_, told) = messages(recollect, "c-1")
+    linked = "It is sunny. ([met.no](https://met.no)) See ([News](https://news.example)) by Ada Lovelace."
+    assert told["content"] == linked + "\nBye \ue200i\ue202x"
+
+
+def test_what_a_message_came_with_and_where_it_was_said_are_its_labels(recollect, lines, tmp_path):
+    files = {"attachments": [{"id": "f", "name": "Report 2023.pdf"}, {"name": 7}, "odd"]}
+    talk = chain(said("u1", "user", "Read it.", metadata=files)) | {"conversation_template_id": "g-p-12"}
+    recollect("import", lines([talk], name="conversations.json"))
+    (message,) = recollect(
+        "list", "--layer", "conversation", "--where", '{"metadata.project": "g-p-12"}', "--json"
+    ).json
+    assert message["metadata"]["attachments"] == ["Report 2023.pdf"]
+    asked = CLAUDE["chat_messages"][0] | {"files": [{"file_name": "boat.png", "file_uuid": "f-1"}], "attachments": []}
+    recollect("import", lines([CLAUDE | {"chat_messages": [asked]}], name="claude.json"))
+    told = recollect(
+        "list", "--layer", "conversation", "--where", '{"metadata.imported_from": "claude"}', "--json"
+    ).json
+    assert told[0]["metadata"]["attachments"] == ["boat.png"]
+
+
 # ── Claude ───────────────────────────────────────────────────────────────────────────────────────
 
 

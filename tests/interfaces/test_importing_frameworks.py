@@ -61,7 +61,7 @@ def test_tables_of_langchain_postgres_are_imported_once_with_their_times(recolle
     assert given_back(url, first) == TALK
     assert given_back(url, second) == TALK[:2]
     rows = [json.loads(line) for line in recollect("export").out.splitlines()[1:]]
-    of_first = [row for row in rows if row["scope"]["session"] == first]
+    of_first = [row for row in rows if (row["scope"]["session"], row["layer"]) == (first, "conversation")]
     assert {row["event_at"] for row in of_first} == {"2024-05-01T08:00:00Z"}
     assert {row["metadata"]["imported_from"] for row in of_first} == {"langchain"}
     again = recollect("import", "--from", "langchain-postgres", source_postgres, "--json").json

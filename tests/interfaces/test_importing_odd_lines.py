@@ -160,7 +160,7 @@ class Told:
 
 def texts_of(recollect, user: str) -> list[str]:
     rows = [json.loads(line) for line in recollect("export", "--user", user).out.splitlines()[1:]]
-    return [row["content"] for row in rows if row["layer"] != "entity"]
+    return [row["content"] for row in rows if row["layer"] not in ("entity", "episodic", "session")]
 
 
 @pytest.fixture

@@ -286,6 +286,9 @@ def test_a_no_to_something_else_corrects_nothing(told: str, text: str) -> None:
     [
         ("my gf Priya is vegan but im not", {("partner", "Priya")}),
         ("i'm allergic to latex fyi", {("allergy", "latex")}),
+        ("I'm allergic to hazelnuts, by the way.", {("allergy", "hazelnuts")}),
+        ("I'm allergic to peanuts and soy, unfortunately.", {("allergy", "peanuts"), ("allergy", "soy")}),
+        ("My hobbies are chess, sailing, by the way.", {("hobby", "chess"), ("hobby", "sailing")}),
         ("my stack is mostly typescript + postgres", {("programming_language", "TypeScript"), ("tool", "Postgres")}),
         ("I use Obsidian, Python and Docker", {("tool", "Obsidian"), ("programming_language", "Python"),
             ("tool", "Docker")}),
