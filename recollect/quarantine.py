@@ -17,15 +17,17 @@ from recollect.filters import Filter
 from recollect.ledger import Ledger, Work
 from recollect.long_term import past_states
 from recollect.policies.quarantine import (
-    ASIDE,
     act_of,
+    act_of_session,
     closed_session,
     heard,
     is_aside,
+    is_meant,
     is_noted,
     note_of,
     open_session,
     set_aside,
+    set_aside_again,
     settled,
     trusted_again,
 )
@@ -83,9 +85,12 @@ class Quarantine:
         if session:
             # Before its messages are listed, so that messages arriving later find the session closed.
             note = await self._close(session, note)
-        fresh = heard(await self._meant(session, ids))
+        meant = await self._meant(session, ids)
+        fresh = heard(meant)
         await self._ledger.change_each(
-            self._partition, [record.id for record in fresh], lambda record: set_aside(record, note)
+            self._partition,
+            [record.id for record in meant],
+            lambda record: set_aside_again(record, at) if is_aside(record) else set_aside(record, note),
         )
         await break_seals(self._ledger, self._partition)
         aside = [record for record in await self._meant(session, ids) if is_aside(record) and is_noted(record)]
@@ -112,7 +117,7 @@ class Quarantine:
         def decide(known: Record | None, now: int) -> Changes | None:
             nonlocal counts
             head = closed_session(known or self._head(session, now), note)
-            counts = head.data[ASIDE]
+            counts = act_of_session(head) or note
             return None if head == known else Changes(self._partition, put=(head,))
 
         await self._ledger.update(self._partition, self._head(session, 0).id, decide)
@@ -134,18 +139,33 @@ class Quarantine:
 
     # ── trusted again ────────────────────────────────────────────────────────────────────────────
 
-    async def trust_again(self, session: str, ids: Sequence[str]) -> Chosen:
-        """Restore the former trust of a session or of these records; the note stays until all else is done."""
+    async def trust_again(self, session: str, ids: Sequence[str], by_at: int | None) -> Chosen:
+        """Restore the former trust of a session or of these records; the note stays until all else is done.
+
+        A release that is completed late leaves alone what was to be set aside again after `by_at`, when it began.
+        """
+
+        def means(record: Record) -> bool:
+            return by_at is None or is_meant(record, by_at)
+
+        note: Note | None = None
+
+        def opened(head: Record) -> Record:
+            nonlocal note
+            note = act_of_session(head) if means(head) else None
+            return open_session(head) if means(head) else head
+
         if session:
-            head = self._head(session, 0).id
-            await self._ledger.change_each(self._partition, [head], open_session)
+            await self._ledger.change_each(self._partition, [self._head(session, 0).id], opened)
         found = await self._meant(session, ids)
         facts = [record for record in found if record.layer in FACT_LAYERS]
         found += await past_states(self._ledger, self._partition, facts)
-        noted = [record for record in found if is_noted(record)]
+        noted = [record for record in found if is_noted(record) and means(record)]
         aside = [record for record in noted if is_aside(record)]
-        await self._ledger.change_each(self._partition, [record.id for record in aside], trusted_again)
-        return Chosen([trusted_again(record) for record in noted], aside)
+        await self._ledger.change_each(
+            self._partition, [record.id for record in aside], lambda each: trusted_again(each) if means(each) else each
+        )
+        return Chosen([trusted_again(record) for record in noted], aside, note)
 
     async def settle(self, records: Sequence[Record], work: Work) -> None:
         """Remove the notes, and queue learning from the messages, which may not have been read yet."""

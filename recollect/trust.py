@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect import validate
@@ -302,9 +303,9 @@ class Trust:
         await self._quarantine.leave_out(done.records)
         return SetAside(done.counts, dict(learned), iso(act.at))
 
-    async def _release(self, act: Act) -> SetAside:
+    async def _release(self, act: Act, *, late: bool = False) -> SetAside:
         _, session, *ids = act.given
-        done = await self._quarantine.trust_again(session, ids)
+        done = await self._quarantine.trust_again(session, ids, act.at if late else None)
         learned: Counter[str] = Counter()
         for note, _ in done.acts:
             learned += await self._learn_again(str(note["undo"]))
@@ -349,7 +350,7 @@ class Trust:
             "undo": self._undo,
             "redo": self._redo,
             "quarantine": self._set_aside,
-            "release": self._release,
+            "release": partial(self._release, late=True),
         }
         try:
             await verbs[act.verb](act)

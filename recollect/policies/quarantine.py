@@ -14,6 +14,8 @@ from recollect.records import Record
 
 QUARANTINED = "quarantined"
 """The trust of what was set aside, and the name under which a record notes the trust it had before."""
+AGAIN = "again"
+"""In a note: when the same was last to be set aside once more, which changed nothing else."""
 ASIDE = "set_aside"
 """In the head of a session: the note of the act that set it aside, which applies to what is said later as well."""
 
@@ -24,10 +26,20 @@ def note_of(act: str, at: int, reason: str) -> dict[str, Any]:
 
 
 def set_aside(record: Record, note: Mapping[str, Any]) -> Record:
-    """The record, no longer used by anything."""
+    """The record, no longer used by anything. If a release of it is not over, it stays with the act that is released:
+    whatever else is left of that act can be found by it.
+    """
     if is_aside(record):
         return record
-    return _with_noted(record, {QUARANTINED: {"was": record.trust, **note}}).with_(trust=QUARANTINED)
+    known = _meant_at(_noted(record)[QUARANTINED], note["at"]) if is_noted(record) else note
+    return _with_noted(record, {QUARANTINED: {**known, "was": record.trust}}).with_(trust=QUARANTINED)
+
+
+def set_aside_again(record: Record, at: int) -> Record:
+    """A record that is set aside already, with the time at which another act meant it."""
+    return (
+        _with_noted(record, {QUARANTINED: _meant_at(_noted(record)[QUARANTINED], at)}) if is_noted(record) else record
+    )
 
 
 def trusted_again(record: Record) -> Record:
@@ -51,7 +63,18 @@ def is_noted(record: Record) -> bool:
 
 def act_of(record: Record) -> dict[str, Any]:
     """The note of the act that has set it aside."""
-    return {name: value for name, value in _noted(record)[QUARANTINED].items() if name != "was"}
+    return {name: value for name, value in _noted(record)[QUARANTINED].items() if name not in ("was", AGAIN)}
+
+
+def act_of_session(head: Record) -> dict[str, Any] | None:
+    """The note of the act that has set a session aside; None if it is not aside."""
+    return {name: value for name, value in head.data[ASIDE].items() if name != AGAIN} if ASIDE in head.data else None
+
+
+def is_meant(record: Record, by_at: int) -> bool:
+    """Whether a release at this time is about a record, or a session: it was not to be set aside again later."""
+    note = record.data.get(ASIDE) if record.layer == "session" else _noted(record).get(QUARANTINED)
+    return note is None or _last_at(note) <= by_at
 
 
 def heard(records: Iterable[Record]) -> list[Record]:
@@ -61,12 +84,22 @@ def heard(records: Iterable[Record]) -> list[Record]:
 
 def closed_session(head: Record, note: Mapping[str, Any]) -> Record:
     """The head of a session that is set aside; the first act counts."""
-    return head if ASIDE in head.data else _with_noted(head, {ASIDE: dict(note)})
+    known = head.data.get(ASIDE)
+    return _with_noted(head, {ASIDE: dict(note) if known is None else _meant_at(known, note["at"])})
 
 
 def open_session(head: Record) -> Record:
     """The head of a session that is trusted again."""
     return _with_noted(head, {ASIDE: None})
+
+
+def _meant_at(note: Mapping[str, Any], at: int) -> dict[str, Any]:
+    """The note of what is set aside already, after another act that meant it."""
+    return {**note, AGAIN: at} if at > _last_at(note) else dict(note)
+
+
+def _last_at(note: Mapping[str, Any]) -> int:
+    return max(int(note["at"]), int(note.get(AGAIN, 0)))
 
 
 def _noted(record: Record) -> Mapping[str, Any]:

@@ -296,6 +296,43 @@ async def test_whatever_is_interrupted_anywhere_the_worker_completes(open_memory
         assert await all_of(memory) == wanted, f"broken off after {place} of {commits} commits"
 
 
+@pytest.mark.parametrize("by", ["session", "ids"])
+async def test_a_release_that_is_completed_late_leaves_alone_what_was_quarantined_again(open_memory, clock, by):
+    async def opened():
+        store = BreakingStore(InMemoryStore())
+        memory = await open_memory(store)
+        ann = memory.user("ann")
+        said = await tell(memory, clock, "s", [*TALK, ("user", "I live in Oslo. My sister Ida works at Acme.")])
+        await memory.work()
+        what = {"session": "s"} if by == "session" else {"ids": said}
+        await ann.quarantine(**what)
+        await memory.work()
+        clock.advance(minutes=1)
+        return memory, store, ann, what
+
+    memory, store, ann, what = await opened()
+    commits = await commits_of(store, lambda: ann.release(**what))
+    assert commits > 3
+    for place in range(1, commits):
+        memory, store, ann, what = await opened()
+        store.left = place
+        with pytest.raises(BrokenOff):
+            await ann.release(**what)
+        store.left = None
+        clock.advance(seconds=1)
+        await ann.quarantine(**what)
+        at_once = await all_of(memory)
+        assert {record.trust for record in await stored(memory, "conversation")} == {"quarantined"}
+        clock.advance(minutes=2)
+        await memory.work()
+        assert await all_of(memory) == at_once, f"broken off after {place} of {commits} commits"
+        assert not await facts_of(ann)
+        released = await ann.release(**what)
+        await memory.work()
+        assert released.count > 0
+        assert await facts_of(ann)
+
+
 async def test_wherever_quarantine_is_broken_off_an_open_memory_finds_what_a_new_one_finds(open_memory, clock):
     store = BreakingStore(InMemoryStore())
     memory = await open_memory(store)

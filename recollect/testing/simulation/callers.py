@@ -73,7 +73,6 @@ class Caller:
         self._seed = seed
         self.disturbed: set[tuple[Partition, str]] = set()
         """Sessions of which something that was learned was undone, so that it need not be known."""
-        self._released: set[tuple[Partition, str]] = set()
 
     def _now(self) -> float:
         return self._world.loop.time()
@@ -341,10 +340,10 @@ class Caller:
     async def set_aside(self, errand: Errand, chance: random.Random) -> None:
         """A session is set aside, and perhaps released later.
 
-        What it taught is ended at that time: a process whose clock is behind still sees it for a while. And a release
-        that was interrupted is completed by a job, perhaps after this.
+        What it taught is ended at that time: a process whose clock is behind still sees it for a while. A release that
+        was interrupted is completed by a job, perhaps after this; by such a clock it may have begun after this as well.
         """
-        surely = not self._world.skewed and (errand.owner, errand.session) not in self._released
+        surely = not self._world.skewed
         self.disturbed.add((errand.owner, errand.session))
         await self._removed(
             f"#{errand.number} set {errand.session} aside",
@@ -354,7 +353,6 @@ class Caller:
         )  # fmt: skip
 
     async def release(self, errand: Errand, chance: random.Random) -> None:
-        self._released.add((errand.owner, errand.session))
         for text in self._paper.of(errand.owner, "conversation", session=errand.session):
             for each in text.removals:
                 each.lifted = min(each.lifted, self._now()) if each.lasting else each.lifted
