@@ -8,7 +8,6 @@ and a script. The conformance suite holds all of them to it.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -38,8 +37,6 @@ PAYLOAD_MAX_BYTES = 1024 * 1024
 """Canonical payload of one commit, vectors included."""
 IDS_MAX = 1_000
 """Ids in one `get`."""
-READ_AT_ONCE = 100
-"""Rows of which more are a piece of work: a thousand records take some thirty milliseconds to decode."""
 BLOCK_ROWS = 500
 """Rows a filtered list reads at a time."""
 SCAN_MAX_ROWS = 2_000
@@ -564,12 +561,6 @@ def read_rows(
     for start in range(0, len(rows), portion):
         some = rows[start : start + portion]
         yield from zip(some, records_of(some), strict=True)
-
-
-async def pause_after(rows: Sequence[Any]) -> None:
-    """Let other tasks run after many rows were read, before as much work is done with them: each is one piece."""
-    if len(rows) > READ_AT_ONCE:
-        await asyncio.sleep(0)
 
 
 def write_cursor(where: Filter, newest_first: bool, born: tuple[int, int]) -> str:

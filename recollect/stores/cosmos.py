@@ -44,7 +44,6 @@ from recollect.stores.contract import (
     forget_part,
     is_owned,
     is_veil,
-    pause_after,
     prepare,
     read_cursor,
     reads_from,
@@ -76,6 +75,7 @@ from recollect.stores.cosmos_documents import (
 )
 from recollect.stores.cosmos_link import BATCH_MAX, CosmosLink, Document, Operation
 from recollect.stores.cosmos_url import read_url
+from recollect.stores.pausing import pause_after
 
 READS_MAX = 5
 """How often a read that overlaps a commit tries to get a consistent snapshot."""

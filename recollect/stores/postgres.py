@@ -40,7 +40,6 @@ from recollect.stores.contract import (
     Survey,
     check_limit,
     forget_part,
-    pause_after,
     prepare,
     read_cursor,
     read_rows,
@@ -48,6 +47,7 @@ from recollect.stores.contract import (
     whole_revisions,
     write_cursor,
 )
+from recollect.stores.pausing import pause_after
 from recollect.stores.postgres_commits import Commits, named
 from recollect.stores.postgres_functions import PLACE_BITS, call, page_name
 from recollect.stores.postgres_health import durability, examine

@@ -60,13 +60,13 @@ from recollect.stores.contract import (
     forget_part,
     is_owned,
     name_of,
-    pause_after,
     prepare,
     read_cursor,
     veil_of,
     whole_revisions,
     write_cursor,
 )
+from recollect.stores.pausing import pause_after
 from recollect.stores.redis_health import Health, examine, findings, memory_bytes, rewrite_files
 from recollect.stores.redis_node import Reply, Value
 from recollect.stores.redis_nodes import SHARDS, Nodes, Script
