@@ -50,9 +50,9 @@ def test_sqlite_reads_the_path_out_of_the_uri_as_it_is(path, told, tmp_path, mon
     uri = uri_of(PureWindowsPath(path), "mode=rwc")
     assert uri.startswith("file:///")
     monkeypatch.chdir(tmp_path)
-    local = tmp_path / "root" / told.replace("//", "/").lstrip("/")
+    local = tmp_path / "drives" / told.replace("//", "/").lstrip("/")
     local.parent.mkdir(parents=True)
-    with closing(sqlite3.connect(uri.replace("file:///", f"file://{tmp_path}/root/", 1), uri=True)) as db:
+    with closing(sqlite3.connect(uri.replace("file:///", f"file://{tmp_path}/drives/", 1), uri=True)) as db:
         db.execute("create table t (a)")
     assert local.is_file()
 
