@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from math import isnan
 
 import numpy as np
-import simsimd
 from numpy.typing import NDArray
 
 from recollect.records import Partition, Vector
@@ -31,6 +30,9 @@ COMPARED = 150
 """Candidates whose exact vectors are read and compared."""
 SAMPLE_STEP = 61
 """One in this many distances is sampled to find the limit that lets enough candidates pass."""
+STRIDE = 65_536
+"""Codes that are compared at a time: what lies in between fits into the cache of a processor."""
+WORD_BYTES = 8
 BOOKS_HELD = 4
 _SIGNS: NDArray[np.float32] = (
     np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
@@ -102,10 +104,14 @@ def _write(db: Connection, book: int, version: int, entries: Sequence[tuple[int,
 
 @dataclass(slots=True)
 class _Book:
-    """The codes of one org and model in memory, as of a version."""
+    """The codes of one org and model in memory, as of a version.
+
+    Each code is a column of eight-byte words, so that the first words of all codes lie side by side, then all second
+    ones: numpy compares those in a third of the time that a library for vectors takes on some processors.
+    """
 
     version: int
-    codes: NDArray[np.uint8]
+    words: NDArray[np.uint64]
     rows: NDArray[np.int64]
 
 
@@ -126,7 +132,10 @@ class CodeBooks:
             return []
         book = self._current(db, *found)
         asked = np.frombuffer(vector.data, "<f2").astype(np.float32)
-        near = _nearest_signs(book, asked, PROPOSED)
+        code = words_of(np.packbits(asked > 0)[None, :])[0]
+        if len(code) != len(book.words):
+            return []  # another model under the same name
+        near = _nearest_signs(book, code, PROPOSED)
         rows = _weighed(book, asked, near, max(COMPARED, 8 * limit))
         return _exact(db, org, vector, layers, rows, limit, now)
 
@@ -137,15 +146,16 @@ class CodeBooks:
         if book is None or len(book.rows) < slots:
             size = db.execute("select length(codes) from blocks where book = ? limit 1", (number,)).fetchone()[0]
             room = max(blocks, 2 * len(book.rows) // SLOTS if book else 0) * SLOTS
-            grown = _Book(seen, np.zeros((room, size // SLOTS), np.uint8), np.zeros(room, np.int64))
+            words = -(-size // (SLOTS * WORD_BYTES))
+            grown = _Book(seen, np.zeros((words, room), np.uint64), np.zeros(room, np.int64))
             if book is not None:
-                grown.codes[: len(book.codes)], grown.rows[: len(book.rows)] = book.codes, book.rows
+                grown.words[:, : len(book.rows)], grown.rows[: len(book.rows)] = book.words, book.rows
             book = self._held[number] = grown
         if seen != version:
             changed = db.execute("select place, codes, rows from blocks where book = ? and version > ?", (number, seen))
             for place, codes, rows in changed:
                 at = slice(place * SLOTS, (place + 1) * SLOTS)
-                book.codes[at] = np.frombuffer(codes, np.uint8).reshape(SLOTS, -1)
+                book.words[:, at] = words_of(np.frombuffer(codes, np.uint8).reshape(SLOTS, -1)).T
                 book.rows[at] = np.frombuffer(rows, "<i8")
             book.version = version
         self._held.move_to_end(number)
@@ -154,15 +164,34 @@ class CodeBooks:
         return book
 
 
-def _nearest_signs(book: _Book, asked: NDArray[np.float32], count: int) -> NDArray[np.intp]:
+def words_of(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Codes, one in each row, as words of eight bytes; what is missing from the last word is zero."""
+    padded = np.zeros((len(codes), -(-codes.shape[1] // WORD_BYTES) * WORD_BYTES), np.uint8)
+    padded[:, : codes.shape[1]] = codes
+    return padded.view(np.uint64)
+
+
+def _nearest_signs(book: _Book, code: NDArray[np.uint64], count: int) -> NDArray[np.intp]:
     """The slots whose codes differ least from the query's: one pass over all of them."""
-    code = np.packbits(asked > 0)[None, :]
-    distances = np.asarray(simsimd.cdist(code, book.codes, metric="hamming", dtype="bin8", out_dtype="float32"))[0]
-    if len(distances) <= 2 * count:
-        return np.arange(len(distances))
+    if len(book.rows) <= 2 * count:
+        return np.arange(len(book.rows))
+    distances = distances_to(code, book.words)
     sample = distances[::SAMPLE_STEP].copy()
     at = min(len(sample) - 1, count // SAMPLE_STEP)
     return np.flatnonzero(distances <= np.partition(sample, at)[at])
+
+
+def distances_to(code: NDArray[np.uint64], words: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """In how many bits each of these codes differs from one."""
+    distances = np.zeros(words.shape[1], np.uint16)
+    differing, counted = np.empty(STRIDE, np.uint64), np.empty(STRIDE, np.uint8)
+    for start in range(0, len(distances), STRIDE):
+        part = distances[start : start + STRIDE]
+        bits, count = differing[: len(part)], counted[: len(part)]
+        for column, word in zip(words, code, strict=True):
+            np.bitwise_xor(column[start : start + STRIDE], word, out=bits)
+            np.add(part, np.bitwise_count(bits, out=count), out=part)
+    return distances
 
 
 def _weighed(book: _Book, asked: NDArray[np.float32], near: NDArray[np.intp], count: int) -> NDArray[np.int64]:
@@ -171,10 +200,11 @@ def _weighed(book: _Book, asked: NDArray[np.float32], near: NDArray[np.intp], co
     For each byte of a code there is a table of what its 256 values add, so that weighing a code
     takes as many look-ups as it has bytes.
     """
-    padded = np.zeros(8 * book.codes.shape[1], np.float32)
+    codes = np.ascontiguousarray(book.words[:, near].T).view(np.uint8)
+    padded = np.zeros(8 * codes.shape[1], np.float32)
     padded[: len(asked)] = asked
     table = padded.reshape(-1, 8) @ _SIGNS
-    scores = table[np.arange(len(table)), book.codes[near]].sum(axis=1)
+    scores = table[np.arange(len(table)), codes].sum(axis=1)
     if len(near) > count:
         near = near[np.argpartition(scores, -count)[-count:]]
     rows: NDArray[np.int64] = book.rows[near]

@@ -125,7 +125,7 @@ SEES: dict[str, set[str]] = {
 SERVER = {str(path.relative_to(PACKAGE)) for path in (PACKAGE / "server").rglob("*.py")} - {"server/keys.py"}
 DRIVERS = {
     "sqlite3": {"stores/sqlite_file.py", "interfaces/comparing.py", "importers/sqlite_tables.py"},
-    "simsimd": {"vectors.py", "stores/sqlite_codes.py"},
+    "simsimd": {"vectors.py"},
     "tokenizers": {"providers.py", "embedders/onnx_model.py"},
     "onnxruntime": {"embedders/onnx_model.py"},
     "onnx": {"embedders/onnx_export.py"},

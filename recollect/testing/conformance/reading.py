@@ -278,6 +278,15 @@ class ReadingConformance(Stage):
             found = await store.search(reach, text=None, vector=_tea(1.0), limit=10, now=NOW)
             assert [hit.id for hit in found["vector"]] == ["whole"]
 
+    async def test_a_vector_of_another_size_finds_nothing_and_is_no_error(self, store: Store) -> None:
+        require(store, VECTOR_SEARCH)
+        await put(store, message("whole", "green tea", vector=_tea(1.0)))
+        for size in (1, 3, 5, 200):
+            other = Vector("tiny", struct.pack(f"<{size}e", *[1.0] * size))
+            for reach in (Reach("acme"), Reach("acme", "ann")):
+                found = await store.search(reach, text=None, vector=other, limit=10, now=NOW)
+                assert found["vector"] == [], f"{size} numbers, compared with 4"
+
     async def test_partitions_are_told_in_order_page_by_page(self, store: Store) -> None:
         names = [Partition(org, user) for org in ("a", "b", "a:b", "é") for user in ("", "x", "y")]
         for partition in reversed(names):
