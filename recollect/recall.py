@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import NamedTuple
@@ -185,8 +185,12 @@ class Legs(Mapping[str, Leg]):
         if scores is None:
             weight = getattr(scoring.WEIGHTS, name, 1.0)
             return Leg(share / weight, 0, share)
-        score = float(scores[self._row])
-        return Leg(score, int(np.count_nonzero(scores[self._scored.alive] > score)) + 1, share)
+        score = scores[self._row]
+        return Leg(float(score), int(np.count_nonzero((scores > score) & self._scored.alive)) + 1, share)
+
+    def items(self) -> ItemsView[str, Leg]:
+        """All legs, each made once."""
+        return {name: self[name] for name in self._shares}.items()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._shares)

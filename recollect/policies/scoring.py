@@ -95,6 +95,8 @@ LEG_OF = {
 }
 """Each feature of a turn, and the leg of the explanation it belongs to."""
 FEATURES = tuple(LEG_OF)
+TALK_LEGS = tuple(dict.fromkeys(LEG_OF.values()))
+_OF_LEG = np.array([[LEG_OF[name] == leg for name in FEATURES] for leg in TALK_LEGS], np.float32)
 KIN = slice(FEATURES.index("kin"), FEATURES.index("answers_kin") + 1)
 """The features that compare single words: they are expensive, so only candidates get them."""
 
@@ -603,7 +605,4 @@ def leg_shares(row: str, features: NDArray[np.float32]) -> dict[str, float]:
     """What each leg added to the score of one turn, from its features."""
     weights, best = _weights(TALK[row])
     parts = weights * features / best
-    shares: dict[str, float] = {}
-    for name, part in zip(FEATURES, parts.tolist(), strict=True):
-        shares[LEG_OF[name]] = shares.get(LEG_OF[name], 0.0) + part
-    return shares
+    return dict(zip(TALK_LEGS, (_OF_LEG @ parts).tolist(), strict=True))
