@@ -436,7 +436,7 @@ def run_alone(arguments: Sequence[str]) -> dict[str, Any]:
         figures = Path(folder, "figures.json")
         command = [sys.executable, __file__, *arguments, "--no-compare", "--json", str(figures)]
         subprocess.run(command, check=True)
-        return dict(json.loads(figures.read_text()))
+        return dict(json.loads(figures.read_text(encoding="utf-8")))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
