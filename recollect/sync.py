@@ -86,18 +86,19 @@ class _Loop:
 
     def run(self, verb: str, call: Coroutine[Any, Any, T]) -> T:
         self._check(verb, call)
-        with self._door:  # nothing may be handed to a loop that has ended: it would never run
-            under_way = asyncio.run_coroutine_threadsafe(call, self._loop) if self._is_open else None
-        if under_way is None:
-            call.close()
-            raise _closed()
+        handed = _Handed(call)
         try:
-            return _result(under_way)
+            with self._door:  # nothing may be handed to a loop that has ended: it would never run
+                under_way = asyncio.run_coroutine_threadsafe(handed.run(), self._loop) if self._is_open else None
+            if under_way is not None:
+                return _result(under_way)
         except CancelledError:
-            raise _closed() from None
+            pass
         except BaseException:  # an interrupt: nobody waits for the answer any more, and the work must not go on unseen
-            under_way.cancel()
+            handed.give_up(self._loop)
             raise
+        call.close()
+        raise _closed()
 
     def run_last(self, verb: str, call: Coroutine[Any, Any, None]) -> None:
         """Run it and stop, also when it fails; if another thread does so, wait for that. Refused, it stops nothing."""
@@ -128,6 +129,35 @@ class _Loop:
         if refusal is not None:
             call.close()
             raise refusal
+
+
+class _Handed:
+    """A call for the loop. It can be given up at any moment: Ctrl-C may come while it is still being handed over."""
+
+    def __init__(self, call: Coroutine[Any, Any, Any]) -> None:
+        self._call = call
+        self._task: asyncio.Task[Any] | None = None
+        self._is_given_up = self._has_ended = False
+
+    async def run(self) -> Any:
+        if self._is_given_up:
+            raise asyncio.CancelledError
+        self._task = asyncio.current_task()
+        try:
+            return await self._call
+        finally:
+            self._has_ended = True
+
+    def give_up(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._has_ended:
+            loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        self._is_given_up = True
+        if self._task is None:
+            self._call.close()
+        else:
+            self._task.cancel()
 
 
 def _result(under_way: Future[T]) -> T:

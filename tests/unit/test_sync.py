@@ -271,6 +271,40 @@ def test_an_interrupted_call_ends_and_the_memory_can_be_used_on():
 
 
 @pytest.mark.usefixtures("interruptible")
+def test_a_call_that_is_interrupted_while_it_is_handed_over_ends_as_well(monkeypatch):
+    embedder, hand_over = Endless(), asyncio.run_coroutine_threadsafe
+
+    def slowly(call, loop):
+        handed = hand_over(call, loop)
+        if embedder.entered.wait(0.2):
+            time.sleep(60)  # until the interrupt
+        return handed
+
+    with Memory.open("memory://", embedder=embedder, worker=False) as memory:
+        memory.user("ann").session("s").add_message("user", "Stay.")
+        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", slowly)
+        interrupt_when(embedder.entered)
+        with pytest.raises(KeyboardInterrupt):
+            memory.work()
+        monkeypatch.undo()
+        assert embedder.left.wait(10), "its work does not go on unseen"
+        assert len(memory.user("ann").session("s").window()) == 1
+
+
+def test_a_call_that_is_interrupted_before_it_is_handed_over_never_runs(monkeypatch):
+    def interrupted(call, loop):
+        call.close()
+        raise KeyboardInterrupt
+
+    with Memory.open("memory://", worker=False) as memory:
+        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            memory.user("ann").add_memory("Ann was here.")
+        monkeypatch.undo()
+        assert memory.user("ann").list_memories() == ([], None)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_start_leaves_nothing_open(tmp_path):
     started = threading.Event()
 
