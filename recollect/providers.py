@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib
-import importlib.util
 import json
 import logging
 import re
@@ -18,13 +16,14 @@ import threading
 from collections.abc import Callable, Sequence
 from itertools import accumulate, chain, filterfalse
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import EmbeddingError, RecollectError
 from recollect.pace import Pace
+from recollect.pieces import Pieces
 from recollect.records import Vector
 
 _log = logging.getLogger(__name__)
@@ -125,18 +124,24 @@ WORDS_AT_ONCE = 1_000
 NEW_WORDS = 4
 """Words met for the first time that cost as much as a short text of known ones."""
 
-_BROKEN = "Search by meaning needs the data files of wordllama. Run `pip install --force-reinstall wordllama`."
+FILES = Path(__file__).parent / "word_vectors"
+"""The vectors of 32,000 pieces of words, and the pieces: made for wordllama, whose licence lies beside them."""
+WEIGHTS_FILE, VOCABULARY_FILE = "l2_supercat_256.safetensors", "vocabulary.json"
+_BROKEN = (
+    "Search by meaning needs the word vectors that come with Recollect, and they are missing or damaged. "
+    "Run `pip install --force-reinstall recollect`."
+)
 
-# Boundaries that no token of this vocabulary crosses, so that tokens can be summed word by word:
+# Boundaries that no piece of this vocabulary crosses, so that vectors can be summed word by word:
 # before a run of spaces (written ▁), between a letter and a following sign, and around each character
-# of the scripts and symbols that have only single tokens here (Chinese, Japanese, Korean, Thai, emoji).
+# of the scripts and symbols that have only single pieces here (Chinese, Japanese, Korean, Thai, emoji).
 _SIGNS = r"\x00-@\[-`{-\xbf\u2000-\u2580\u2582-\u2bff"
 _SINGLES = r"\u0e00-\u0eff\u1000-\u10ff\u2e80-\ud7ff\uf900-\ufaff\ufe30-\uffef\U00010000-\U0010ffff"
 _WORDS = re.compile(f"▁*[{_SIGNS}]*[^{_SIGNS}{_SINGLES}▁]+|▁*[{_SIGNS}]+|▁+|[{_SINGLES}]")
 
 
 class StaticEmbedder:
-    """The mean of the text's token vectors, from the files inside the `wordllama` package.
+    """The mean of the vectors of the text's pieces, from two files inside this package.
 
     Only the first 4,000 characters of a text are read. Opening it reads a few bytes; the
     vocabulary is loaded for the first text. Safe to share between threads.
@@ -147,13 +152,12 @@ class StaticEmbedder:
     immediate = True
     """Fast enough to be called in the middle of a search, for what was just written."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        home = folder or _package_folder()
-        self._vocabulary = home / "tokenizers" / "l2_supercat_tokenizer_config.json"
-        self._weights = _open_weights(home / "weights" / "l2_supercat_256.safetensors", self.dimensions)
-        if not self._vocabulary.is_file() or importlib.util.find_spec("tokenizers") is None:
+    def __init__(self, folder: Path = FILES) -> None:
+        self._vocabulary = folder / VOCABULARY_FILE
+        self._weights = _open_weights(folder / WEIGHTS_FILE, self.dimensions)
+        if not self._vocabulary.is_file():
             raise EmbeddingError(_BROKEN)
-        self._tokens: Any = None
+        self._pieces: Pieces | None = None
         self._lock = threading.Lock()
         self._places: dict[str, int] = {}
         # Room for all at once: the system gives memory as it is written to, and nothing has to be moved to grow.
@@ -163,14 +167,14 @@ class StaticEmbedder:
     async def embed(self, texts: Sequence[str]) -> Floats:
         """One row of length one for each text; zeros for a blank text."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
-        if self._tokens is None and any(map(str.strip, texts)):
-            await asyncio.to_thread(self._load)  # a tenth of a second
+        if self._pieces is None and any(map(str.strip, texts)):
+            await asyncio.to_thread(self._load)  # some ten milliseconds
         pace = Pace(TEXTS_AT_ONCE)
         for place, text in enumerate(texts):
             with self._lock:
                 new = self._add_words(text, rows[place])
             await pace.done(1 + new // NEW_WORDS, min(len(text), TEXT_MAX))
-        # The mean and the sum point the same way, so the number of tokens never matters.
+        # The mean and the sum point the same way, so the number of pieces never matters.
         return _of_length_one(rows)
 
     def word_vectors(self, words: Sequence[str]) -> Floats:
@@ -187,7 +191,7 @@ class StaticEmbedder:
         return _of_length_one(rows)
 
     def _add_words(self, text: str, row: Floats) -> int:
-        """Write the sum of the text's token vectors into the row. Return how many of its words were new."""
+        """Write the sum of the vectors of the text's pieces into the row. Return how many of its words were new."""
         if not text[:TEXT_MAX].strip():
             return 0
         sums, new = self._sums_of(_cut(text))
@@ -195,7 +199,7 @@ class StaticEmbedder:
         return new
 
     def _sums_of(self, words: Sequence[str]) -> tuple[Floats, int]:
-        """The sum of the token vectors of each word, and how many of the words were new."""
+        """The sum of the vectors of each word's pieces, and how many of the words were new."""
         new = 0
         try:
             places = [*map(self._places.__getitem__, words)]
@@ -204,8 +208,9 @@ class StaticEmbedder:
             places = [*map(self._places.__getitem__, words)]
         return self._sums.take(places, axis=0), new
 
-    def _load(self) -> None:
-        self._tokens = self._tokens or _load_tokens(self._vocabulary, len(self._weights))
+    def _load(self) -> Pieces:
+        self._pieces = self._pieces or _load_pieces(self._vocabulary, len(self._weights))
+        return self._pieces
 
     def _learn(self, words: Sequence[str]) -> int:
         """Cache the sums of the words that are new, after making room for them. Return how many there are."""
@@ -217,7 +222,7 @@ class StaticEmbedder:
             self._characters = 0
             new = [*wanted]
             characters = sum(map(len, new))
-        sums = self._token_sums(new)
+        sums = self._piece_sums(new)
         first = len(self._places)
         end = first + len(new)
         self._sums[first:end] = sums
@@ -225,20 +230,20 @@ class StaticEmbedder:
         self._characters += characters
         return len(new)
 
-    def _token_sums(self, words: Sequence[str]) -> Floats:
-        """The sum of the token vectors of each word. A word has at least one token."""
-        self._load()
-        ids: list[int] = []
+    def _piece_sums(self, words: Sequence[str]) -> Floats:
+        """The sum of the vectors of each word's pieces. A word has at least one."""
+        pieces = self._load()
+        numbers: list[int] = []
         starts: list[int] = []
         for word in words:
-            starts.append(len(ids))
-            ids += [token.id for token in self._tokens.tokenize(word)]
-        sums: Floats = np.add.reduceat(self._weights[ids].astype(np.float32), starts, axis=0)
+            starts.append(len(numbers))
+            numbers += pieces.numbers(word)
+        sums: Floats = np.add.reduceat(self._weights[numbers].astype(np.float32), starts, axis=0)
         return sums
 
 
 def _cut(text: str) -> list[str]:
-    """The words of a text, between boundaries that no token crosses."""
+    """The words of a text, between boundaries that no piece crosses."""
     return _WORDS.findall("▁" + text[:TEXT_MAX].replace(" ", "▁"))
 
 
@@ -261,7 +266,7 @@ def _static_beside() -> Embedder | None:
     return default_embedder()
 
 
-def default_embedder(folder: Path | None = None) -> Embedder | None:
+def default_embedder(folder: Path = FILES) -> Embedder | None:
     """The embedder that needs nothing but its files; None, with a warning, if they are missing."""
     try:
         return StaticEmbedder(folder)
@@ -270,17 +275,8 @@ def default_embedder(folder: Path | None = None) -> Embedder | None:
         return None
 
 
-@functools.cache
-def _package_folder() -> Path:
-    """Where wordllama is installed. The package itself is not imported: it would import much more."""
-    spec = importlib.util.find_spec("wordllama")
-    if spec is None or not spec.submodule_search_locations:
-        raise EmbeddingError(_BROKEN)
-    return Path(spec.submodule_search_locations[0])
-
-
 def _open_weights(path: Path, dimensions: int) -> NDArray[np.float16]:
-    """The token vectors, left on disk and paged in on use.
+    """The vectors of the pieces, left on disk and paged in on use.
 
     A safetensors file is eight bytes with the size of a JSON header, the header, then the numbers.
     """
@@ -298,14 +294,12 @@ def _open_weights(path: Path, dimensions: int) -> NDArray[np.float16]:
 
 
 @functools.cache
-def _load_tokens(path: Path, count: int) -> Any:
-    """What splits a word into tokens: the bare model, which treats `<s>` like any other text."""
+def _load_pieces(path: Path, count: int) -> Pieces:
+    """What splits a word into pieces that have a vector."""
     try:
-        # Imported by name here, not at the top, so that programs that never embed do not pay for it.
-        tokenizers = importlib.import_module("tokenizers")
-        tokenizer = tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception for a broken file
+        vocabulary = json.loads(path.read_text(encoding="utf-8"))
+        if len(vocabulary) != count:
+            raise ValueError(f"{len(vocabulary)} pieces for {count} vectors")
+        return Pieces(vocabulary)
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise EmbeddingError(_BROKEN) from error
-    if tokenizer.get_vocab_size() > count:
-        raise EmbeddingError(_BROKEN)
-    return tokenizer.model

@@ -12,11 +12,18 @@ from operator import lt
 from typing import Any
 
 import numpy as np
-import simsimd
 from numpy.typing import NDArray
 
 from recollect.policies.scoring import Scores
 from recollect.records import Vector
+
+try:
+    import simsimd
+
+    HAS_CODES = True
+except ImportError:
+    # It has no wheel for the newest Python. Without it all rows are compared exactly, in ten times the time.
+    HAS_CODES = False
 
 WIDE_ROWS = 1_000
 """From this many rows on, vectors are kept widened: widening that many takes a tenth of a millisecond."""
@@ -161,9 +168,9 @@ class Vectors:
         """The cosine of each row with the query: exact for all that can be among the best."""
         if len(query) != self.dimensions:
             return np.zeros(size, np.float32)  # nothing here can be compared with it
-        if size >= CODES_FROM_ROWS:
+        if _is_coded(size):
             self._encode(size, size)
-        if size < CODES_FROM_ROWS or not self._scale:
+        if not _is_coded(size) or not self._scale:
             exact: Scores = self.matrix(size) @ query
             return exact
         code = self._code(query)[None, :]
@@ -182,7 +189,7 @@ class Vectors:
 
     def encode(self, size: int, most: int) -> bool:
         """Encode the next of the first `size` rows, at most `most`. Returns whether some are left."""
-        if size < CODES_FROM_ROWS or not self.dimensions:
+        if not _is_coded(size) or not self.dimensions:
             return False
         self._encode(size, most)
         return bool(self._scale) and self._coded < size
@@ -204,6 +211,11 @@ class Vectors:
     def _code(self, values: Floats) -> NDArray[np.int8]:
         code: NDArray[np.int8] = np.clip(np.rint(values * np.float32(self._scale)), -CODE_MAX, CODE_MAX).astype(np.int8)
         return code
+
+
+def _is_coded(size: int) -> bool:
+    """Whether so many rows are compared by one byte a number first."""
+    return HAS_CODES and size >= CODES_FROM_ROWS
 
 
 def _largest(numbers: NDArray[Any]) -> float:

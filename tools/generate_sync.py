@@ -54,7 +54,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from recollect import customizations as _customizations
 from recollect import entities as _entities
@@ -166,15 +166,15 @@ class _Loop:
             raise refusal
 
 
-class _Handed:
+class _Handed(Generic[T]):
     """A call for the loop. It can be given up at any moment: Ctrl-C may come while it is still being handed over."""
 
-    def __init__(self, call: Coroutine[Any, Any, Any]) -> None:
+    def __init__(self, call: Coroutine[Any, Any, T]) -> None:
         self._call = call
         self._task: asyncio.Task[Any] | None = None
         self._is_given_up = self._has_ended = False
 
-    async def run(self) -> Any:
+    async def run(self) -> T:
         if self._is_given_up:
             raise asyncio.CancelledError
         self._task = asyncio.current_task()

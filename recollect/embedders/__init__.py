@@ -1,6 +1,6 @@
 """Embedders by name. Each driver has one file here, which is loaded when its name is used.
 
-static            word vectors inside the package `wordllama`: the default
+static            word vectors inside this package: the default
 minilm            all-MiniLM-L6-v2 on onnxruntime, after `recollect models build`
 onnx:FOLDER       any sentence encoder as `model.onnx` beside its `tokenizer.json`
 fastembed:MODEL   any text model of fastembed, which downloads it on first use

@@ -72,7 +72,7 @@ def test_a_model_that_was_not_built_is_reported_with_the_command_that_builds_it(
     check = embedder_check()
     assert check["state"] == "warn"
     assert "recollect models build" in check["advice"]
-    assert "wordllama" not in check["advice"]
+    assert "force-reinstall" not in check["advice"]
 
 
 def test_searching_by_words_alone_is_reported_as_a_choice(embedder_check, monkeypatch):

@@ -7,19 +7,22 @@ import subprocess
 import sys
 import threading
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, normalizers
 
 from recollect.errors import EmbeddingError, Unavailable
+from recollect.pieces import MARKS, SPACE, Pieces
 from recollect.providers import (
     _WORDS,
+    FILES,
     TEXT_MAX,
+    VOCABULARY_FILE,
+    WEIGHTS_FILE,
     WORDS_MAX,
     StaticEmbedder,
     default_embedder,
@@ -27,10 +30,8 @@ from recollect.providers import (
     floats,
 )
 
-HOME = Path(find_spec("wordllama").submodule_search_locations[0])
 DIGITS_TO_LETTERS = str.maketrans("0123456789", "ghijklmnop")
-WEIGHTS = Path("weights/l2_supercat_256.safetensors")
-VOCABULARY = Path("tokenizers/l2_supercat_tokenizer_config.json")
+VOCABULARY = json.loads((FILES / VOCABULARY_FILE).read_text(encoding="utf-8"))
 
 VARIED = [
     "hello",
@@ -71,11 +72,30 @@ def embedder():
 
 
 @pytest.fixture(scope="module")
-def plainly():
+def pieces():
+    return Pieces(VOCABULARY)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """Byte pair encoding by somebody else, with all that may be joined in the order of the vocabulary."""
+    numbers = {piece: number for number, piece in enumerate(VOCABULARY)}
+    unions = [
+        (not piece.strip(SPACE), number, numbers[piece[:cut]], numbers[piece[cut:]])
+        for piece, number in numbers.items()
+        for cut in range(1, len(piece))
+        if piece[:cut] in numbers and piece[cut:] in numbers
+    ]
+    pairs = [(VOCABULARY[left], VOCABULARY[right]) for *_, left, right in sorted(unions)]
+    made = Tokenizer(models.BPE(numbers, pairs, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    made.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE), normalizers.Replace(" ", SPACE)])
+    return made
+
+
+@pytest.fixture(scope="module")
+def plainly(tokenizer):
     """The same vectors the slow way: the whole text through the tokenizer, the mean of all rows."""
-    tokenizer = Tokenizer.from_file(str(HOME / VOCABULARY))
-    tokenizer.encode_special_tokens = True
-    raw = (HOME / WEIGHTS).read_bytes()
+    raw = (FILES / WEIGHTS_FILE).read_bytes()
     start = 8 + int.from_bytes(raw[:8], "little")
     rows = np.frombuffer(raw, "<f2", offset=start).reshape(-1, 256).astype(np.float64)
 
@@ -102,12 +122,27 @@ def test_any_text_gives_the_same_vector_word_by_word_as_in_one_piece(embedder, p
     assert np.abs(embed(embedder, text)[0] - plainly(text)).max() < 1e-5
 
 
-def test_no_token_spans_a_place_where_words_are_cut():
-    vocabulary = json.loads((HOME / VOCABULARY).read_text())["model"]["vocab"]
-    not_from_text = {"<unk>", "<s>", "</s>"} | {f"<0x{byte:02X}>" for byte in range(256)}
-    pieces = [token for token in vocabulary if token not in not_from_text]
+@settings(max_examples=400, deadline=None)
+@given(
+    st.one_of(
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40),
+        st.text("aeinrst▁", min_size=1, max_size=60),
+        st.lists(st.sampled_from(VOCABULARY[259:]), min_size=1, max_size=6).map("".join),
+    )
+)
+def test_a_word_is_split_into_the_pieces_that_byte_pair_encoding_makes_of_it(tokenizer, pieces, word):
+    assert pieces.numbers(word) == [token.id for token in tokenizer.model.tokenize(word)]
+
+
+def test_a_piece_is_split_no_further(pieces):
+    assert all(pieces.numbers(piece) == [number] for number, piece in enumerate(VOCABULARY) if number >= 259)
+
+
+def test_no_piece_spans_a_place_where_words_are_cut():
+    not_from_text = {*MARKS} | {f"<0x{byte:02X}>" for byte in range(256)}
+    pieces = [piece for piece in VOCABULARY if piece not in not_from_text]
     assert len(pieces) > 31_000
-    assert [token for token in pieces if _WORDS.findall(token) != [token]] == []
+    assert [piece for piece in pieces if _WORDS.findall(piece) != [piece]] == []
 
 
 def test_rows_have_length_one_and_follow_the_order_of_the_texts(embedder):
@@ -181,18 +216,14 @@ async def test_other_tasks_run_during_a_large_batch(embedder):
 
 
 def test_nothing_is_loaded_before_the_first_text():
-    code = (
-        "import sys, recollect.providers as p; p.StaticEmbedder();"
-        "print([name for name in ('tokenizers', 'wordllama', 'safetensors') if name in sys.modules])"
-    )
+    code = "import recollect.providers as p; p.StaticEmbedder();print(p._load_pieces.cache_info().currsize)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "0"
 
 
 def copy_home(folder: Path) -> Path:
-    for path in (WEIGHTS, VOCABULARY):
-        (folder / path).parent.mkdir()
-        (folder / path).write_bytes((HOME / path).read_bytes())
+    for name in (WEIGHTS_FILE, VOCABULARY_FILE):
+        (folder / name).write_bytes((FILES / name).read_bytes())
     return folder
 
 
@@ -224,19 +255,22 @@ def weights_header(kind: str, rows: int, columns: int) -> bytes:
 )
 def test_broken_weights_are_an_error_that_says_what_to_do(tmp_path, broken):
     home = copy_home(tmp_path)
-    (home / WEIGHTS).write_bytes(broken)
+    (home / WEIGHTS_FILE).write_bytes(broken)
     with pytest.raises(EmbeddingError, match="pip install"):
         StaticEmbedder(home)
 
 
-def test_a_broken_vocabulary_is_an_error_that_says_what_to_do(tmp_path):
+@pytest.mark.parametrize(
+    "broken", [b"", b'["<unk>", ', b"{}", b"7", b"\xff", b'["a"]', json.dumps(["a"] * 32_000).encode()]
+)
+def test_a_broken_vocabulary_is_an_error_that_says_what_to_do(tmp_path, broken):
     home = copy_home(tmp_path)
-    (home / VOCABULARY).write_text('{"model": ')
+    (home / VOCABULARY_FILE).write_bytes(broken)
     with pytest.raises(EmbeddingError, match="pip install"):
         embed(StaticEmbedder(home), "hello")
 
 
-@pytest.mark.parametrize("missing", [WEIGHTS, VOCABULARY])
+@pytest.mark.parametrize("missing", [WEIGHTS_FILE, VOCABULARY_FILE])
 def test_without_its_files_there_is_no_embedder_and_a_warning_says_so(tmp_path, caplog, missing):
     home = copy_home(tmp_path)
     (home / missing).unlink()

@@ -82,7 +82,8 @@ SEES: dict[str, set[str]] = {
     "policies": {"records", "layers", "policies"},
     "policies.shells": set(),
     "pace": set(),
-    "providers": {"errors", "pace", "records"},
+    "pieces": set(),
+    "providers": {"errors", "pace", "pieces", "records"},
     "wire": {"errors"},
     "models": {"errors", "records", "settings", "validate", "wire", ""},
     "enrich": {"errors", "records", "layers", "policies", "providers", "models", "validate"},
@@ -126,7 +127,7 @@ SERVER = {str(path.relative_to(PACKAGE)) for path in (PACKAGE / "server").rglob(
 DRIVERS = {
     "sqlite3": {"stores/sqlite_file.py", "interfaces/comparing.py", "importers/sqlite_tables.py"},
     "simsimd": {"vectors.py"},
-    "tokenizers": {"providers.py", "embedders/onnx_model.py"},
+    "tokenizers": {"embedders/onnx_model.py"},
     "onnxruntime": {"embedders/onnx_model.py"},
     "onnx": {"embedders/onnx_export.py"},
     "httpx": {"wire.py"},

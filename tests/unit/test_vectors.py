@@ -100,3 +100,13 @@ def test_many_vectors_added_after_the_first_query_compare_like_those_already_the
     there.put(range(count), each)
     exactly = there.scores(query, count, alive)
     assert np.abs(late.scores(query, count, alive) - exactly).max() < 0.02 * exactly.max()
+
+
+def test_where_codes_cannot_be_compared_every_row_is_compared_exactly(monkeypatch):
+    monkeypatch.setattr("recollect.vectors.HAS_CODES", False)
+    count = CODES_FROM_ROWS + 1
+    vectors, each = Vectors(DIMENSIONS), stored(count)
+    vectors.put(range(count), each)
+    query = np.frombuffer(each[7].data, "<f2").astype(np.float32)
+    assert not vectors.encode(count, count)
+    assert np.array_equal(vectors.scores(query, count, np.ones(count, np.bool_)), vectors.matrix(count) @ query)
