@@ -173,8 +173,8 @@ async def test_texts_of_words_never_met_before_are_embedded_one_at_a_time(store_
 
 
 async def test_the_vocabulary_of_the_embedder_is_loaded_in_a_thread(store_name, monkeypatch):
-    loaders, load = [], providers._load_pieces
-    monkeypatch.setattr(providers, "_load_pieces", lambda *of: loaders.append(threading.get_ident()) or load(*of))
+    loaders, load = [], providers._load_subwords
+    monkeypatch.setattr(providers, "_load_subwords", lambda *of: loaders.append(threading.get_ident()) or load(*of))
     await StaticEmbedder().embed(["boat"])
     assert threading.get_ident() not in loaders != []
 
