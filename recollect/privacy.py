@@ -7,6 +7,7 @@ episodes that rest on it, which are made again from what is left.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,11 +31,24 @@ from recollect.policies.ties import rests_on
 from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
 from recollect.profile import is_old_value, turn_jobs
-from recollect.records import STANDS_IN, TRUSTS, Changes, Partition, Record, Scope, Source, enrich_job, iso, new_id
+from recollect.records import (
+    STANDS_IN,
+    TRUSTS,
+    Changes,
+    Job,
+    Partition,
+    Record,
+    Scope,
+    Source,
+    derived_id,
+    enrich_job,
+    iso,
+    new_id,
+)
 from recollect.seals import SEAL, break_these
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
 from recollect.trust import refs_of_act
-from recollect.unlearning import FACT_LAYERS, Unlearning, unlearning_job
+from recollect.unlearning import FACT_LAYERS, Unlearning
 from recollect.views import Remaking, remake, remakings, resting_views
 
 if TYPE_CHECKING:
@@ -48,7 +62,7 @@ EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
 OF_SESSIONS = ("fold", "episode", "remake", "read", "summarize")
 """Kinds of job whose first ref is a session."""
 JOBS_BESIDE = 16
-"""Operations kept free in a commit that drops messages: for jobs that unlearn them, or learn from their copies."""
+"""Operations kept free in a commit that drops messages: for jobs that look once more, or learn from their copies."""
 DROPPED_AT_ONCE = OPERATIONS_MAX - JOBS_BESIDE
 LATER_EDITS = 4
 """Edits that may slip in while a record is being forgotten."""
@@ -89,6 +103,21 @@ class Receipt:
         }
 
 
+@dataclass(slots=True)
+class _Going:
+    """What is being forgotten, and how far that has got."""
+
+    records: Sequence[Record]
+    """What was meant."""
+    session: str
+    """The session that goes as a whole, if one does."""
+    doomed: dict[str, Record]
+    """These, and all that was found to hold their text."""
+    dropped: set[str] = field(default_factory=set)
+    rested: Counter[str] = field(default_factory=Counter)
+    """How many records of each layer rested on them."""
+
+
 class Privacy:
     """Forgetting, exporting and importing for one partition."""
 
@@ -96,6 +125,7 @@ class Privacy:
         self._ledger = ledger
         self._indexes = indexes
         self._partition = partition
+        self._unlearning = Unlearning(ledger, indexes, partition)
 
     async def forget_ids(self, ids: Sequence[str]) -> Receipt:
         """Forget these records; `NotFound` if an id does not exist or belongs to someone else.
@@ -157,31 +187,44 @@ class Privacy:
 
         Each pass looks at the store once, and decides all from what it saw.
         """
-        rested: Counter[str] = Counter()
         index = index or await self._indexes.current(self._partition)
         doomed = await self._with_resting(index, self._meant(index, records, session))
         beside = await self._forget_beside(doomed.values(), session)
         # Before they are dropped, so that after a crash the same call finds what is left.
         if await self._take_out_of_merges(index, doomed):
             index = await self._indexes.current(self._partition)
-        unlearning = Unlearning(self._ledger, self._indexes, self._partition)
-        dropped = await self._drop(index, doomed, rested, unlearning, frozenset(), copies or {}, sole)
-        # An edit, fold, merge, branch or learning in progress may have been written after this looked. The store
-        # refuses anything that begins after the drop, so a pass that finds nothing more has found everything.
+        going = _Going(records, session, doomed)
+        await self._drop(index, going, doomed, copies or {}, sole)
+        await self._drop_late(going)
+        if session:
+            going.rested.update(await self._unlearning.forget((), session))
+            await self._learn_again(session)
+        await self._forget_work({*going.doomed, session} - {""})
+        layers = (str(each.data["layer"]) if is_old_value(each) else each.layer for each in going.doomed.values())
+        return Receipt(dict(Counter(layers) + going.rested), iso(self._ledger.clock()), beside=beside)
+
+    async def finish(self, job: Job) -> Changes:
+        """The job that looks again when messages were dropped: the call that dropped them may be cut off there."""
+        session, *refs = job.refs
+        gone = {message.id: message for message in (_gone(self._partition, ref) for ref in refs)}
+        await self._drop_late(_Going([*gone.values()], session, gone, dropped={*gone}))
+        return Changes(self._partition)
+
+    async def _drop_late(self, going: _Going) -> None:
+        """Look again, after the drop, until nothing more is found that holds the text of what goes.
+
+        An edit, fold, merge, branch or learning in progress may have been written after the first look. The store
+        refuses anything that begins after the drop, so a pass that finds nothing more has found everything.
+        """
         while True:
             index = await self._indexes.current(self._partition)
-            found = await self._with_resting(index, self._meant(index, records, session))
-            dropped |= await self._drop(index, found, rested, unlearning, dropped, {})
-            more, doomed = found.keys() - doomed.keys(), doomed | found
-            if not more:
+            found = await self._with_resting(index, self._meant(index, going.records, going.session))
+            await self._drop(index, going, found)
+            is_all = found.keys() <= going.doomed.keys()
+            going.doomed |= found
+            if is_all:
                 break
-        await self._take_out_of_merges(index, doomed)
-        if session:
-            rested.update(await unlearning.forget((), session))
-            await self._learn_again(session)
-        await self._forget_work({*doomed, session} - {""})
-        layers = (str(each.data["layer"]) if is_old_value(each) else each.layer for each in doomed.values())
-        return Receipt(dict(Counter(layers) + rested), iso(self._ledger.clock()), beside=beside)
+        await self._take_out_of_merges(index, going.doomed)
 
     async def _learn_again(self, session: str) -> None:
         """Learn from what was said in the session while it was forgotten: it stays, but was unlearned with the rest."""
@@ -213,33 +256,36 @@ class Privacy:
     async def _drop(
         self,
         index: PartitionIndex,
+        going: _Going,
         doomed: Mapping[str, Record],
-        rested: Counter[str],
-        unlearning: Unlearning,
-        dropped: Collection[str],
-        copies: Mapping[str, str],
+        copies: Mapping[str, str] | None = None,
         sole: str = "",
-    ) -> set[str]:
+    ) -> None:
         """Drop records with everything that holds their text, but for what earlier passes have dropped.
 
-        Return the ids; count what rested on them.
+        `copies` are messages to learn from instead.
         """
-        messages = {record.id for record in doomed.values() if record.layer == "conversation"}
+        messages = {record.id: record for record in doomed.values() if record.layer == "conversation"}
         if messages:
-            rested.update(await unlearning.forget(messages, index=index))
+            going.rested.update(await self._unlearning.forget(messages.keys(), index=index))
         now = self._ledger.clock()
         left = [view for view in resting_views(index, doomed.values(), now) if view.id not in doomed]
         again = remakings(left, now, gone=doomed)
-        rested.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
-        ids = [id for id in await _with_past(doomed, is_first=not dropped) if id not in dropped]
+        going.rested.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
+        ids = [id for id in await _with_past(doomed, is_first=not going.dropped) if id not in going.dropped]
         if ids or again:
             # What depends on a record goes before it, so that after a crash the same call finds what is left.
-            said = {id: copies.get(id, "") for id in messages}
-            await self._drop_with_views(ids, said, again, sole)
-        return set(ids)
+            said = {id: (message, (copies or {}).get(id, "")) for id, message in messages.items()}
+            await self._drop_with_views(ids, said, again, going.session, sole)
+        going.dropped.update(ids)
 
     async def _drop_with_views(
-        self, ids: Sequence[str], messages: Mapping[str, str], again: Sequence[Remaking], sole: str
+        self,
+        ids: Sequence[str],
+        messages: Mapping[str, tuple[Record, str]],
+        again: Sequence[Remaking],
+        session: str,
+        sole: str,
     ) -> None:
         """Drop records, and their views first: all in one commit if they fit.
 
@@ -254,11 +300,12 @@ class Privacy:
         remaking = tuple({job.id: job for each in again for job in each.jobs}.values())
         chunks = [ids[start : start + step] for start in range(0, len(ids), step)]
         for chunk in chunks or ([ids] if again else []):
-            # Learning in progress is taken back by a job as well, because a process killed here makes no second pass.
-            said = [id for id in chunk if id in messages]
+            # A job looks again as well: a process that is killed here, or loses its store, makes no second pass.
+            said = [messages[id] for id in chunk if id in messages]
             now = self._ledger.clock()
-            taught = learn_jobs(self._partition, [copy for id in said if (copy := messages[id])], now)
-            jobs = (unlearning_job(self._partition, said, now), *taught) if said else ()
+            taught = learn_jobs(self._partition, [copy for _, copy in said if copy], now)
+            finishing = _finishing_job(self._partition, [message for message, _ in said], session, now)
+            jobs = (finishing, *taught) if said else ()
             needs = (sole,) if sole in chunk else ()
             drop, enqueue = (*views, *chunk), (*jobs, *remaking)
             await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=enqueue, needs=needs))
@@ -492,7 +539,26 @@ def _refs_without(kind: str, refs: list[str], gone: Collection[str]) -> list[str
         return [ref for id, edits in pairs if id not in gone for ref in (id, edits)]
     if kind == "trust":
         return refs_of_act(refs, gone)
+    if kind == "forget":
+        left = [ref for ref in refs[1:] if json.loads(ref)[0] not in gone]
+        return [refs[0], *left] if left else []
     return [ref for ref in refs if ref not in gone]
+
+
+def _finishing_job(partition: Partition, messages: Sequence[Record], session: str, now: int) -> Job:
+    """The job of looking again when these messages are dropped, `session` if that goes as a whole.
+
+    It names what is needed to find what rests on a message: its id, its session and its place there.
+    """
+    refs = [json.dumps([each.id, each.scope.session, *each.born], ensure_ascii=False) for each in messages]
+    name = derived_id(*(each.id for each in messages))
+    return Job(f"forget:{name}", partition, "forget", (session, *refs), due_at=now)
+
+
+def _gone(partition: Partition, ref: str) -> Record:
+    """What such a job knows of a message that is gone."""
+    id, session, revision, place = json.loads(ref)
+    return Record(id, "conversation", Scope(*partition, session=session), born=(revision, place))
 
 
 def _took_in(record: Record, id: str) -> bool:

@@ -241,9 +241,9 @@ async def _learn(place: Place, partition: Partition, enricher: Given) -> None:
 
 async def _committed(place: Place, learning: Learning, job: Job) -> Changes:
     for attempt in range(CONFLICT_TRIES):
-        changes = await learning.run(job)
-        rest = tuple(each for each in changes.enqueue if each.kind != "reread")
         try:
+            changes = await learning.run(job)
+            rest = tuple(each for each in changes.enqueue if each.kind != "reread")
             if changes.put or rest:
                 await place.ledger.commit(replace(changes, enqueue=rest))
             return changes

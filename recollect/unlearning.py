@@ -26,7 +26,7 @@ from recollect.policies.unlearning_graphs import (
     learning_without,
 )
 from recollect.profile import entry_of, follow_jobs, spell_of
-from recollect.records import Changes, Job, Partition, Record, derived_id, enrich_job, in_portions, payload_of
+from recollect.records import Changes, Partition, Record, enrich_job, in_portions, payload_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
 if TYPE_CHECKING:
@@ -251,11 +251,6 @@ class Unlearning:
         now = self._ledger.clock()
         job = enrich_job(self._partition, refs, now)
         return Changes(self._partition, put=put, enqueue=(job,) if refs else ())
-
-
-def unlearning_job(partition: Partition, messages: Sequence[str], now: int) -> Job:
-    """The job of taking back what these messages taught, after they are gone. Running it again changes nothing."""
-    return Job(f"unlearn:{derived_id(*messages)}", partition, "unlearn", tuple(messages), due_at=now)
 
 
 def _difference(before: Sequence[Record], after: Sequence[Record | None], counts: Counts) -> int:

@@ -26,6 +26,7 @@ from recollect.indexing import Indexing
 from recollect.ledger import CLEARING, Ledger, upkeep_job, within
 from recollect.long_term import LongTerm
 from recollect.policies.tokens import TokenCounter
+from recollect.privacy import Privacy
 from recollect.reading import KINDS, Reading
 from recollect.records import MINUTE_MS, SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id
 from recollect.settings import Settings
@@ -107,6 +108,7 @@ class Worker:
             "turn": self._turn,
             "follow": self._follow,
             "lives": self._follow_lives,
+            "forget": self._finish_forgetting,
             "unlearn": self._unlearn,
             "upkeep": self._upkeep,
         }
@@ -389,7 +391,11 @@ class Worker:
     async def _follow_lives(self, job: Job) -> Changes:
         return await LongTerm(self._ledger, Scope(*job.partition)).follow_lives(job)
 
+    async def _finish_forgetting(self, job: Job) -> Changes:
+        return await Privacy(self._ledger, self._indexes, job.partition).finish(job)
+
     async def _unlearn(self, job: Job) -> Changes:
+        """What an earlier version left to do when it dropped messages."""
         await Unlearning(self._ledger, self._indexes, job.partition).forget(job.refs)
         return Changes(job.partition)
 

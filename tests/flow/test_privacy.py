@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from recollect.errors import Conflict, NotFound, ValidationError
+from recollect.errors import Conflict, NotFound, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.policies.merging import merged
 from recollect.records import Changes, Partition, Record, Scope, derived_id
@@ -442,6 +443,59 @@ async def test_a_branch_made_while_a_message_is_forgotten_does_not_keep_it(store
     await memory.work()
     assert not await holds(memory, "Caruso")
     assert [message.content for message in await ann.session("other").window()] == ["And it sings."]
+
+
+@pytest.mark.parametrize("view", ["episode", "summary", "branch"])
+async def test_what_is_made_of_a_message_in_the_last_moment_goes_even_if_the_forgetting_process_is_killed(
+    store_url, open_memory, view
+):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    chat = memory.user("ann").session("s")
+    secret = await chat.add_message("user", "I decided to call my canary Caruso, and to buy it in May.")
+    for number in range(4):
+        last, _ = await chat.add_interaction(f"We decided to meet on May {number + 1} in Oslo.", "I will be there.")
+    await memory.work()
+
+    async def killed():
+        raise Unavailable("killed")
+
+    async def made():
+        await {"episode": chat.close, "summary": chat.compress, "branch": lambda: chat.branch(last.id, "other")}[view]()
+        assert len([each for each in await everything(memory) if "Caruso" in each.content]) > 1
+        store.before(lambda changes: secret.id not in changes.drop, killed)
+
+    store.before(lambda changes: secret.id in changes.drop, made)
+    with pytest.raises(Unavailable):
+        await memory.user("ann").forget(secret.id)
+    with pytest.raises(NotFound):
+        await memory.user("ann").forget(secret.id)
+    await memory.work()
+    assert not await holds(memory, "Caruso")
+    if view == "branch":
+        assert (await memory.user("ann").session("other").window())[-1].content.startswith("We decided to meet")
+
+
+async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_killed(store_url, open_memory):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    said = await ann.session("s").add_message("user", "My canary is called Caruso.")
+    await ann.session("s").branch(said.id, "other")
+    await memory.work()
+
+    async def dropped_and_killed():
+        store.before(lambda changes: said.id not in changes.drop, killed)
+
+    async def killed():
+        raise Unavailable("killed")
+
+    store.before(lambda changes: said.id in changes.drop, dropped_and_killed)
+    with suppress(Unavailable):
+        await ann.session("s").delete()
+    await memory.work()
+    assert [message.content for message in await ann.session("other").window()] == ["My canary is called Caruso."]
+    assert await ann.session("s").window() == []
 
 
 async def test_if_a_message_is_forgotten_before_it_is_sealed_the_work_continues_with_the_rest(store_url, open_memory):

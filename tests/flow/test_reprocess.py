@@ -8,7 +8,8 @@ import pytest
 
 from recollect import reprocessing
 from recollect.errors import Conflict, ModelError, ValidationError
-from recollect.testing.fakes import ScriptedModel, finding, learned
+from recollect.stores import open_store
+from recollect.testing.fakes import MeddlingStore, ScriptedModel, finding, learned
 
 SAID = "The thing I collect is antique barometers."
 COLLECTS = learned(finding(1, "I collect is antique barometers", "antique barometers", key="collection"))
@@ -186,3 +187,14 @@ async def test_messages_from_before_a_branch_count_once(open_memory, url):
     await memory.user("cyd").import_records(await ann.export())
     await memory.work()
     assert await confidence(memory, "cyd") == once
+
+
+async def test_a_message_that_is_forgotten_while_it_is_reread_does_not_stop_the_rest(open_memory, url):
+    await stored(open_memory, url, ("My name is Xylo.", "I live in Oslo."))
+    store = MeddlingStore(await open_store(url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    (said, *_), _ = await ann.session("monday").messages()
+    store.before(lambda changes: any(record.layer == "seal" for record in changes.put), lambda: ann.forget(said.id))
+    await ann.reprocess(by="rules", apply=True)
+    assert await facts(memory) == {"city": "Oslo"}
