@@ -62,7 +62,9 @@ EXPORTED_LAYERS = (*PUBLIC_LAYERS, "session", "past")
 OF_SESSIONS = ("fold", "episode", "remake", "read", "summarize")
 """Kinds of job whose first ref is a session."""
 JOBS_BESIDE = 16
-"""Operations kept free in a commit that drops messages: for jobs that look once more, or learn from their copies."""
+"""Operations kept free in a commit that drops records: for jobs that look once more, or learn from copies."""
+MADE_OF = ("conversation", "long_term", "episodic")
+"""Layers of which others are made: while such a record is dropped, somebody may be writing what holds its text."""
 DROPPED_AT_ONCE = OPERATIONS_MAX - JOBS_BESIDE
 LATER_EDITS = 4
 """Edits that may slip in while a record is being forgotten."""
@@ -204,9 +206,9 @@ class Privacy:
         return Receipt(dict(Counter(layers) + going.rested), iso(self._ledger.clock()), beside=beside)
 
     async def finish(self, job: Job) -> Changes:
-        """The job that looks again when messages were dropped: the call that dropped them may be cut off there."""
+        """The job that looks again when records were dropped: the call that dropped them may be cut off there."""
         session, *refs = job.refs
-        gone = {message.id: message for message in (_gone(self._partition, ref) for ref in refs)}
+        gone = {record.id: record for record in (_gone(self._partition, ref) for ref in refs)}
         await self._drop_late(_Going([*gone.values()], session, gone, dropped={*gone}))
         return Changes(self._partition)
 
@@ -265,9 +267,9 @@ class Privacy:
 
         `copies` are messages to learn from instead.
         """
-        messages = {record.id: record for record in doomed.values() if record.layer == "conversation"}
+        messages = {record.id for record in doomed.values() if record.layer == "conversation"}
         if messages:
-            going.rested.update(await self._unlearning.forget(messages.keys(), index=index))
+            going.rested.update(await self._unlearning.forget(messages, index=index))
         now = self._ledger.clock()
         left = [view for view in resting_views(index, doomed.values(), now) if view.id not in doomed]
         again = remakings(left, now, gone=doomed)
@@ -275,21 +277,21 @@ class Privacy:
         ids = [id for id in await _with_past(doomed, is_first=not going.dropped) if id not in going.dropped]
         if ids or again:
             # What depends on a record goes before it, so that after a crash the same call finds what is left.
-            said = {id: (message, (copies or {}).get(id, "")) for id, message in messages.items()}
-            await self._drop_with_views(ids, said, again, going.session, sole)
+            await self._drop_with_views(ids, doomed, copies or {}, again, going.session, sole)
         going.dropped.update(ids)
 
     async def _drop_with_views(
         self,
         ids: Sequence[str],
-        messages: Mapping[str, tuple[Record, str]],
+        doomed: Mapping[str, Record],
+        copies: Mapping[str, str],
         again: Sequence[Remaking],
         session: str,
         sole: str,
     ) -> None:
-        """Drop records, and their views first: all in one commit if they fit.
+        """Drop records and their past, and their views first: all in one commit if they fit.
 
-        `messages` are the messages among them, with the copies to learn from instead; `sole` must still be alive.
+        `copies` are messages to learn from instead of some; `sole` must still be alive.
         """
         step = DROPPED_AT_ONCE
         together = sum(each.size for each in again) + len(ids) <= step
@@ -301,11 +303,10 @@ class Privacy:
         chunks = [ids[start : start + step] for start in range(0, len(ids), step)]
         for chunk in chunks or ([ids] if again else []):
             # A job looks again as well: a process that is killed here, or loses its store, makes no second pass.
-            said = [messages[id] for id in chunk if id in messages]
+            sources = [doomed[id] for id in chunk if id in doomed and doomed[id].layer in MADE_OF]
             now = self._ledger.clock()
-            taught = learn_jobs(self._partition, [copy for _, copy in said if copy], now)
-            finishing = _finishing_job(self._partition, [message for message, _ in said], session, now)
-            jobs = (finishing, *taught) if said else ()
+            taught = learn_jobs(self._partition, [copies[each.id] for each in sources if each.id in copies], now)
+            jobs = (_finishing_job(self._partition, sources, session, now), *taught) if sources else ()
             needs = (sole,) if sole in chunk else ()
             drop, enqueue = (*views, *chunk), (*jobs, *remaking)
             await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=enqueue, needs=needs))
@@ -371,6 +372,8 @@ class Privacy:
 
     async def _take_out(self, gone: Record, holder: str, held: Callable[[str], Record | None]) -> None:
         older = held(holder)
+        if older is not None and not gone.version:  # nothing is known of it any more, so all that it gave goes
+            gone = gone.with_(metadata=older.metadata)
         await self._change_with_past(older, lambda each: _alone(each, gone))
         seen = {gone.id}
         while older is not None and holder not in seen and _is_merged(older):
@@ -545,20 +548,22 @@ def _refs_without(kind: str, refs: list[str], gone: Collection[str]) -> list[str
     return [ref for ref in refs if ref not in gone]
 
 
-def _finishing_job(partition: Partition, messages: Sequence[Record], session: str, now: int) -> Job:
-    """The job of looking again when these messages are dropped, `session` if that goes as a whole.
+def _finishing_job(partition: Partition, records: Sequence[Record], session: str, now: int) -> Job:
+    """The job of looking again when these records are dropped, and `session`, if that goes as a whole.
 
-    It names what is needed to find what rests on a message: its id, its session and its place there.
+    It names what is needed to find what was made of a record: nothing that anybody said.
     """
-    refs = [json.dumps([each.id, each.scope.session, *each.born], ensure_ascii=False) for each in messages]
-    name = derived_id(*(each.id for each in messages))
-    return Job(f"forget:{name}", partition, "forget", (session, *refs), due_at=now)
+    known = ([each.id, each.layer, each.scope.session, each.born, each.data.get("edits", 0)] for each in records)
+    refs = [json.dumps(each, ensure_ascii=False) for each in known]
+    return Job(
+        f"forget:{derived_id(*(each.id for each in records))}", partition, "forget", (session, *refs), due_at=now
+    )
 
 
 def _gone(partition: Partition, ref: str) -> Record:
-    """What such a job knows of a message that is gone."""
-    id, session, revision, place = json.loads(ref)
-    return Record(id, "conversation", Scope(*partition, session=session), born=(revision, place))
+    """What such a job knows of a record that is gone."""
+    id, layer, session, born, edits = json.loads(ref)
+    return Record(id, layer, Scope(*partition, session=session), data={"edits": edits}, born=tuple(born))
 
 
 def _took_in(record: Record, id: str) -> bool:

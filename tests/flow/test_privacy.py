@@ -127,6 +127,56 @@ async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind(open_
     assert not await holds(memory, "canary")
 
 
+async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind_even_if_the_process_is_killed(
+    open_memory, store_url
+):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON, metadata={"place": "Lisbon"})
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
+
+    async def killed():
+        raise Unavailable("killed")
+
+    async def merged_in_the_last_moment():
+        await memory.work()
+        assert (await ann.get_memory(older.id)).metadata == {"place": "Lisbon", "secret": "canary"}
+        store.before(lambda changes: newer.id not in changes.drop, killed)
+
+    store.before(lambda changes: newer.id in changes.drop, merged_in_the_last_moment)
+    with pytest.raises(Unavailable):
+        await ann.forget(newer.id)
+    await memory.work()
+    assert (await ann.get_memory(older.id)).metadata == {"place": "Lisbon"}
+    assert not await holds(memory, "canary")
+
+
+async def test_a_memory_edited_while_it_is_forgotten_leaves_nothing_behind_even_if_the_process_is_killed(
+    open_memory, store_url
+):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    note = await ann.add_memory("The canary is called Caruso.")
+    await memory.work()
+
+    async def killed():
+        raise Unavailable("killed")
+
+    async def edited_in_the_last_moment():
+        for name in ("Enrico", "Callas", "Nana"):
+            await ann.update_memory(note.id, content=f"The canary is called {name}.")
+        store.before(lambda changes: note.id not in changes.drop, killed)
+
+    store.before(lambda changes: note.id in changes.drop, edited_in_the_last_moment)
+    with suppress(Unavailable):
+        await ann.forget(note.id)
+    await memory.work()
+    assert not await holds(memory, "canary")
+
+
 async def test_a_merged_memory_stays_until_everything_it_contributed_is_gone(open_memory, store_url):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
