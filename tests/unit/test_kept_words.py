@@ -129,7 +129,7 @@ def test_a_word_found_only_as_written_stays_so(language):
                      [[False, False], [True, False], [False, True]])  # fmt: skip
 
 
-@pytest.mark.parametrize(("language", "asked"), [("de", "hauser"), ("ru", "собаки"), ("fr", "premiere"), ("nl", "werk")])
+@pytest.mark.parametrize(("language", "asked"), [("de", "hauser"), ("ru", "собаки"), ("nl", "werk")])
 def test_words_kept_in_another_language_are_found_by_their_stems(language, asked):
     texts = ["Das Haus, собака, premier; gewerkt", "node.js"]
     kept = packed(read(texts, Vocabulary(language)), messages_of(texts, [0, 1]), language)
