@@ -37,8 +37,8 @@ class Records(Protocol):
 class Arrangement:
     """The rows of one index, arranged. `is_held` tells whether a row is still there."""
 
-    def __init__(self, sessions: Sessions, is_held: Callable[[int], bool]) -> None:
-        self._sessions, self._is_held = sessions, is_held
+    def __init__(self, sessions: Sessions, is_held: Callable[[int], bool], language: str = "en") -> None:
+        self._sessions, self._is_held, self._language = sessions, is_held, language
         self._places: NDArray[np.int32] = np.empty((ROWS, 4), np.int32)
         self._marks: NDArray[np.bool_] = np.empty((ROWS, 3), np.bool_)
         self._signs: NDArray[np.bool_] = np.empty((ROWS, 2), np.bool_)
@@ -82,7 +82,7 @@ class Arrangement:
         first = self._signed
         if first < size:
             self._make_rows(size)
-            self._signs[first:size] = [signs(records[row].content) for row in range(first, size)]
+            self._signs[first:size] = [signs(records[row].content, self._language) for row in range(first, size)]
             self._signed = size
 
     def _signs_of(self, records: Records, size: int) -> NDArray[np.float32]:

@@ -140,7 +140,7 @@ class PartitionIndex:
         self._prior: tuple[int, Scores] | None = None
         self._talk: Talk | None = None
         # Nothing here refers back to the index, so that an evicted one is freed at once, with everything it held.
-        self._arrangement = Arrangement(self.sessions, partial(_is_held, self.records.ids, self.row_of))
+        self._arrangement = Arrangement(self.sessions, partial(_is_held, self.records.ids, self.row_of), language)
         self._first_asked: int | None = None
         self._removed = self._ended = 0
         self.notes: Notes | None = None

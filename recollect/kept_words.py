@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.policies.words import spoken
 from recollect.postings import COUNT_BITS, ENTRY_BITS, ENTRY_MASK, Portion, Spelled, Vocabulary
 
 READ_BY = 1
@@ -95,7 +96,7 @@ class KeptWords:
         parts.append(bytes([word.is_exact for word in self.words]))
         parts.append("\n".join([word.word for word in self.words]).encode())
         about = {
-            "read_by": READ_BY, "language": language,
+            "read_by": READ_BY, "language": _rules(language),
             "messages": len(self.births), "words": len(self.words), "entries": len(self.entries),
         }  # fmt: skip
         data = json.dumps(about).encode() + b"\n" + zlib.compress(b"".join(parts), COMPRESSION)
@@ -108,7 +109,7 @@ class KeptWords:
             return None
         head, _, body = data[CHECK_BYTES:].partition(b"\n")
         about: dict[str, Any] = json.loads(head)
-        if (about["read_by"], about["language"]) != (READ_BY, language):
+        if (about["read_by"], about["language"]) != (READ_BY, _rules(language)):
             return None
         parts, sizes = zlib.decompress(body), {"counts": about["words"], "entries": about["entries"]}
         found: dict[str, Numbers] = {}
@@ -181,6 +182,12 @@ def _portions(rows: Numbers, characters: Numbers) -> list[Numbers]:
     """Rows in portions of about `PORTION_CHARACTERS`; they have so many characters."""
     portion_of = np.cumsum(characters) // PORTION_CHARACTERS
     return [each for each in np.split(rows, np.flatnonzero(np.diff(portion_of)) + 1) if len(each)]
+
+
+def _rules(language: str) -> str:
+    """The language, and its stemmer: from the same words, others are found where another language is known, or none."""
+    own = None if language == "en" else spoken(language)
+    return language if own is None else f"{language}, {own.row.stemmer}"
 
 
 def _rows(keys: Numbers) -> Numbers:

@@ -125,6 +125,8 @@ class Memory(Opened):
         check_routes(chosen.layers)
         check_index(chosen.index)
         _check_masking(chosen.masking)
+        if chosen.language != "en":
+            chosen = chosen.with_({"language": _language(chosen.language)})
         validate.choice(chosen.reranker, RERANKERS, "reranker")
         if embedder is None:
             opened: Embedder | None = _part("embedders").open_or_warn(chosen.embedder, chosen)
@@ -362,6 +364,16 @@ def _index_beside(settings: Settings, embedder: Embedder | None) -> VectorIndex 
     except Unavailable as error:
         log.warning("searching without the index beside the store: %s", error.message)
         return None
+
+
+def _language(setting: str) -> str:
+    """The code of a language: `de` for `de-AT` and for `german`."""
+    languages = _part("policies.languages")
+    code: str | None = languages.code_of(setting)
+    if code is None:
+        known = ", ".join(sorted(["en", *languages.LANGUAGES]))
+        raise ValidationError(f"must be the code of a language: {known}; any other is neutral", field="language")
+    return code
 
 
 def _check_masking(setting: str) -> None:

@@ -33,6 +33,7 @@ from recollect.policies.words import (
     kept_by,
     pieces,
     split,
+    spoken,
     stem,
     terms,
 )
@@ -101,7 +102,10 @@ class Vocabulary(dict[str, int]):
         self.language = language
         self._serial = next(_serials)
         _numbered[self._serial] = self
-        self._by_stem = language == "en"
+        # English words are stemmed when a term is looked up that begins like them. How the words begin that have a stem
+        # of another language is not known, so these are stemmed at once.
+        self._in_english = language == "en"
+        self._other = None if self._in_english else spoken(language)
         self._lock = threading.RLock()
         self._count = 0
         self._exact: dict[str, int] = {}
@@ -125,16 +129,16 @@ class Vocabulary(dict[str, int]):
     def _new_number(self, word: str) -> int:
         """A number for a word, or for a piece of text, that has none yet."""
         plain = word.strip(EDGES)
-        if self._by_stem and plain in WORD_OF:
+        if self._in_english and plain in WORD_OF:
             return self[WORD_OF[plain]]
-        if self._by_stem and is_plain(plain):
+        if is_plain(plain) if self._in_english else self._has_stem(plain):
             if plain not in self:
                 self._take([plain])
             return self[plain]
         found = split(word) if word.isascii() else [word]
         if found != [word]:
             return self._one_for(self.numbers(found))
-        return self._number_of(forms(word), by_stem=self._by_stem)
+        return self._number_of(forms(word), by_stem=True)
 
     def numbered(self, words: Sequence[str]) -> NDArray[np.int64]:
         """The numbers of many words, below zero where one has several forms. New words are numbered in bulk."""
@@ -148,14 +152,31 @@ class Vocabulary(dict[str, int]):
 
     def _learn(self, words: Iterable[str]) -> None:
         """Number the plain words among these in bulk: one by one takes twice as long."""
-        with self._lock:
-            new = filterfalse(self.__contains__, dict.fromkeys(words))
-            self._take([word for word in new if is_plain(word) and word not in WORD_OF] if self._by_stem else ())
+        if self._other is not None:
+            self._learn_stems([*filterfalse(self.__contains__, dict.fromkeys(words))])
+        elif self._in_english:
+            with self._lock:
+                new = filterfalse(self.__contains__, dict.fromkeys(words))
+                self._take([word for word in new if is_plain(word) and word not in WORD_OF])
+
+    def _learn_stems(self, words: Sequence[str]) -> None:
+        """The same for another language, where each word is stemmed."""
+        for at in range(0, len(words), PORTION):  # others wait for the lock
+            with self._lock:
+                new = filterfalse(self.__contains__, words[at : at + PORTION])
+                self._take([word for word in new if self._has_stem(word)])
+
+    def _has_stem(self, form: str) -> bool:
+        """Whether this form of a word is found by its stem."""
+        return is_stemmed(form) if self._in_english else self._other is not None and self._other.has_stem(form)
 
     def _take(self, plain: Sequence[str]) -> None:
-        """Number words that are stemmed only when a query has a term that begins like them."""
+        """Number words that have a stem. English ones are stemmed when a query has a term that begins like them."""
         unread = self._unread
-        for word in plain:
+        if self._other is not None:
+            for number, word in enumerate(plain, self._count + 1):
+                self._of_term.setdefault(self._other.stem(word), []).append(number)
+        for word in plain if self._in_english else ():
             beginning = word[:GROUPED]
             if beginning in unread:
                 unread[beginning].append(word)
@@ -262,7 +283,8 @@ class Vocabulary(dict[str, int]):
 
     def _number_of(self, found: Sequence[str], *, by_stem: bool) -> int:
         """The number of a word with these forms."""
-        return self._one_for([self[form] if by_stem and is_stemmed(form) else self._exactly(form) for form in found])
+        numbers = [self[form] if by_stem and self._has_stem(form) else self._exactly(form) for form in found]
+        return self._one_for(numbers)
 
     def _one_for(self, each: list[int]) -> int:
         """One number that stands for all of these."""

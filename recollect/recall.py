@@ -30,7 +30,7 @@ from recollect.policies import scoring
 from recollect.policies.asking import Event, event_of, names_in, parts
 from recollect.policies.dates import Span, span_around, span_of, tells_of
 from recollect.policies.scoring import Asked, Scores
-from recollect.policies.words import STOP_WORDS, content_words, query_terms
+from recollect.policies.words import content_words, query_terms, spoken, stop_words
 from recollect.postings import Told, cover
 from recollect.providers import Embedder, embed_checked
 from recollect.records import DAY_MS, Clock, Hit, Leg, Partition, Record, Scope
@@ -238,7 +238,7 @@ class Recall:
     async def _one(self, text: str, at: int) -> Question:
         vector = await self._vector(self._embedder, text) if self._embedder is not None else None
         terms = tuple(query_terms(text, self._language))
-        return Question(text, terms, vector, at, span_of(text, at))
+        return Question(text, terms, vector, at, span_of(text, at, self._language))
 
     async def _vector(self, embedder: Embedder, text: str) -> NDArray[np.float32] | None:
         """The text as a vector of length one; None if the embedder fails, takes too long or returns nothing usable."""
@@ -438,7 +438,7 @@ def _score(
     words = index.words(question.terms)
     word_factor = scoring.word_factor(_best(words, alive, all_alive))
     prior = index.prior(question.at)
-    asked, talk = Asked.of(question.text), None
+    asked, talk = Asked.of(question.text, index.language), None
     cover = index.cover(question.terms)
     cover_factor = scoring.cover_factor(_best(cover, alive, all_alive))
     if index.sessions and not asked.question:
@@ -464,7 +464,7 @@ def _score(
     in_time = _in_time(index, question, alive, total)
     if in_time is not None:
         total += in_time.astype(np.float32) * np.float32(scoring.TIME_ASKED)
-    latest = scoring.latest(index.when) if scoring.asks_for_latest(question.text) else None
+    latest = scoring.latest(index.when) if scoring.asks_for_latest(question.text, index.language) else None
     if latest is not None:
         total += latest * np.float32(scoring.LATEST_ASKED)
     if question.vector is None:
@@ -482,14 +482,14 @@ def _score(
 
 def _echoes(index: PartitionIndex, question: Question, words: Scores, total: Scores) -> frozenset[int]:
     """Those of the best rows that only ask the same question, judged by the words they share with it."""
-    records, most = index.records, ECHO_WORDS * len(question.terms)
+    records, most, stop = index.records, ECHO_WORDS * len(question.terms), stop_words(index.language)
     return frozenset(
         row
         for row in _ordered(total, ECHO_ROWS).tolist()
         if words[row] > 0
         and records[row].layer == "conversation"
         and scoring.asks(records[row].content)
-        and len({*records[row].content.lower().split()} - STOP_WORDS) <= most
+        and len({*records[row].content.lower().split()} - stop) <= most
         and scoring.is_echo(query_terms(records[row].content, index.language), question.terms)
     )
 
@@ -525,7 +525,7 @@ def _in_time(
     if span[1] - span[0] <= SEASON_MS:
         soon = (alive & ~inside & (when >= span[0] - RECALLED_MS) & (when < span[1] + RECALLED_MS)).nonzero()[0]
         for row in soon[_ordered(total[soon], RECALLED_ROWS)].tolist():
-            inside[row] = tells_of(index.records[row].content, int(when[row]), span)
+            inside[row] = tells_of(index.records[row].content, int(when[row]), span, index.language)
     return inside
 
 
@@ -571,7 +571,9 @@ def add_kin(
 ) -> None:
     """Fill in how near the words of these turns, and of their neighbours, come to those of the question."""
     talk = index.talk()
-    asked = [word for word in dict.fromkeys(content_words(question.text)) if word not in talk.speakers]
+    # Where nothing is known of the language, at least the question words of English do not count.
+    language = "en" if index.language == "en" or spoken(index.language) is None else index.language
+    asked = [word for word in dict.fromkeys(content_words(question.text, language)) if word not in talk.speakers]
     looked_at = np.zeros(len(index.records) + 1, np.bool_)  # the last element, -1, stands for no row
     looked_at[rows] = looked_at[talk.before[rows]] = looked_at[talk.after[rows]] = True
     compared = looked_at[:-1].nonzero()[0]
@@ -587,7 +589,7 @@ async def _read_much(index: PartitionIndex, question: Question) -> bool:
     Yields to other tasks in between, and returns whether it did. If the index keeps changing, what is left is read in
     one go.
     """
-    for_signs = index.unsigned > 0 and _asks_for_signs(question)
+    for_signs = index.unsigned > 0 and _asks_for_signs(question, index.language)
     # Each portion takes three turns: words, places, signs. Twice that, since portions may be half full.
     turns = 6 * index.portions(for_signs=for_signs)
     turns += 6 if turns else 0  # the last ones may be small
@@ -600,9 +602,9 @@ async def _read_much(index: PartitionIndex, question: Question) -> bool:
     return turns > 0
 
 
-def _asks_for_signs(question: Question) -> bool:
+def _asks_for_signs(question: Question, language: str) -> bool:
     """Whether times or numbers count in favour of a turn, for this question or a part of it."""
-    return any(Asked.of(each.text).for_signs for each in (question, *question.parts))
+    return any(Asked.of(each.text, language).for_signs for each in (question, *question.parts))
 
 
 def _ordered(total: Scores, count: int) -> NDArray[np.intp]:

@@ -53,7 +53,8 @@ class Settings:
     reranker: str = "large"
     """Which reranker: `large`, or `small`, which takes less than half the time and finds a little less."""
     language: str = "en"
-    """The language whose stems and stop words are used: `en`; anything else is neutral."""
+    """What people talk in, for search: `en`, `de`, `fr`, `es`, `it`, `pt`, `nl`, `sv`, `da`, `no`, `fi`, `ru` or `pl`;
+    21 others have stems alone, and any other code is neutral, as is `none`."""
     model: str = ""
     """Name of the chat model whose tokens are counted; empty: a cautious estimate."""
     llm: str = ""

@@ -11,6 +11,7 @@ from calendar import isleap
 from datetime import UTC, datetime, timedelta
 
 from recollect.policies.patterns import pattern_of
+from recollect.policies.words import split, spoken
 from recollect.records import DAY_MS, as_datetime, as_ms
 
 Span = tuple[int, int]
@@ -63,6 +64,18 @@ _ENDLESS = datetime(9999, 1, 1, tzinfo=UTC)
 _BEGINNING = datetime(1, 1, 2, tzinfo=UTC)
 _LEAP_DAY = 2, 29
 _LENGTH_DAYS = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
+_DONE = "!"
+"""Marks words that are English already."""
+_UNITS = "day|week|weekend|month|year"
+_TIME = f"{_UNITS}|{'|'.join((*_MONTHS, *_DAYS, *_SEASONS))}"
+_ORDERS = (
+    (pattern_of(rf"\b({_TIME}) (last|next)\b(?! (?:{_TIME})\b)"), r"\2 \1"),
+    (pattern_of(rf"\b(?:ago|before) ((?:{COUNT}) (?:{_UNITS}))\b"), r"\1 ago"),
+    (pattern_of(rf"\b((?:{COUNT}) (?:{_UNITS})) since\b"), r"\1 ago"),
+    (pattern_of(r"\b(since|before|after) of\b"), r"\1"),
+    (pattern_of(rf"\blast ((?:{COUNT}) (?:{_UNITS}))\b"), r"the past \1"),
+)
+"""How other languages put the words of a time, and how English does."""
 QUESTION_CHARACTERS = 500
 TOLD_MS = 10 * DAY_MS
 """Someone who says "last week" may mean any day of it."""
@@ -79,7 +92,7 @@ _BESIDE = frozenset({"the", "this", "last", "early", "late", "mid", "about", "ar
 Stretch = tuple[datetime, datetime]
 
 
-def span_of(question: str, at: int) -> Span | None:
+def span_of(question: str, at: int, language: str = "en") -> Span | None:
     """The stretch of time that a question names, or None. "Before" and "since" yield a stretch with an open end.
 
     >>> from recollect.records import iso
@@ -89,6 +102,8 @@ def span_of(question: str, at: int) -> Span | None:
     ['2023-03-01', '2023-07-01']
     """
     text = question[:QUESTION_CHARACTERS].lower()
+    if language != "en":
+        text = _in_english(text, language)
     if _ANY.search(text) is None:
         return None
     now = as_datetime(at)
@@ -96,7 +111,7 @@ def span_of(question: str, at: int) -> Span | None:
     return None if found is None or found[0] >= found[1] else (as_ms(found[0]), as_ms(found[1]))
 
 
-def tells_of(text: str, said_at: int, span: Span) -> bool:
+def tells_of(text: str, said_at: int, span: Span, language: str = "en") -> bool:
     """Whether something said at another time refers to a stretch of time: "yesterday", said the day after.
 
     The time referred to must be about as short as the one asked for: "last year" refers to no day.
@@ -105,11 +120,34 @@ def tells_of(text: str, said_at: int, span: Span) -> bool:
     >>> [tells_of(said, tuesday, (monday, tuesday)) for said in ("Yesterday I went bowling.", "I love bowling.")]
     [True, False]
     """
-    told = span_of(text, said_at)
+    told = span_of(text, said_at, language)
     if told is None:
         return False
     length = max(TOLD_MS, span[1] - span[0])
     return told[0] < span[1] and told[1] > span[0] and told[1] - told[0] <= length
+
+
+def _in_english(text: str, language: str) -> str:
+    """A text in another language with the words that tell a time in English and x for all others, if it has such words.
+
+    >>> _in_english("was war vor zwei wochen?", "de"), _in_english("et la semaine dernière ?", "fr")
+    ('x x two week ago', 'and x last week')
+    """
+    own = spoken(language)
+    if own is None or not own.row.times:
+        return text
+    said = f" {' '.join(split(text))} "
+    for phrase, english in own.times.items():
+        if " " in phrase:
+            said = said.replace(f" {phrase} ", f" {english}{_DONE} ")
+    words = said.split()
+    told = [word.removesuffix(_DONE) if _DONE in word or word.isdigit() else own.time_word(word) for word in words]
+    if not any(word and not word.isdigit() for word in told):
+        return text
+    written = " ".join([word or "x" for word in told])
+    for pattern, order in _ORDERS:
+        written = pattern.sub(order, written)
+    return written
 
 
 def span_around(moment: int, side: str, count: str = "", unit: str = "") -> Span:

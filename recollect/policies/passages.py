@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.policies.inflections import WORD_OF
-from recollect.policies.words import EDGES, is_plain, terms
+from recollect.policies.words import EDGES, is_plain, spoken, terms
 
 WORDS_MAX = 64
 """Maximum words of the turn itself: most turns are shorter, and an answer lies within a few sentences."""
@@ -34,7 +34,9 @@ def stretch(text: str, wanted: Sequence[str], language: str = "en") -> str:
     words = text.split()
     if len(words) <= WORDS_MAX:
         return " ".join(words)
-    asked, begin = frozenset(wanted), tuple({term[:1] for term in wanted})
+    # A stem of another language may begin otherwise than its words ("gewerkt", "werk"): any of them may have it.
+    is_other = language != "en" and spoken(language) is not None
+    asked, begin = frozenset(wanted), ("",) if is_other else tuple({term[:1] for term in wanted})
     found = [asked.intersection(terms(word, language)) if may_have(word, begin) else NONE for word in words]
     starts = [*range(0, len(words) - WORDS_MAX, STEP_WORDS), len(words) - WORDS_MAX]
     best = max(starts, key=lambda start: (len(frozenset().union(*found[start : start + WORDS_MAX])), -start))

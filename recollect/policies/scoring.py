@@ -14,11 +14,13 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.policies.patterns import pattern_of
+from recollect.policies.words import Spoken, split, spoken, terms
 from recollect.records import DAY_MS
 
 Scores = NDArray[np.float32]
@@ -217,6 +219,19 @@ _LATEST = pattern_of(
     re.IGNORECASE,
 )
 _MANY = pattern_of(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
+
+
+class _Phrases(NamedTuple):
+    """How people ask in a language."""
+
+    question: re.Pattern[str]
+    you: re.Pattern[str]
+    when: re.Pattern[str]
+    many: re.Pattern[str]
+    latest: re.Pattern[str]
+
+
+_ENGLISH = _Phrases(_QUESTION, _YOU, _WHEN, _MANY, _LATEST)
 _WORDS = pattern_of(r"\w+")
 _DIGIT = pattern_of(r"\d")
 _DATE = pattern_of(r"\b(?:\d{4}|\d{1,2}(?:st|nd|rd|th)|\d{1,2}:\d\d)\b")
@@ -242,9 +257,14 @@ def asks(text: str) -> bool:
     return text.rstrip().endswith("?")
 
 
-def signs(text: str) -> tuple[bool, bool]:
+def signs(text: str, language: str = "en") -> tuple[bool, bool]:
     """Whether a turn mentions a time, and whether it mentions a number."""
     seen = text[:SIGNS_CHARACTERS].lower()
+    if language != "en" and (own := _spoken(language)) is not None:
+        found, digit = {*terms(seen, language)}, _DIGIT.search(seen) is not None
+        times, numbers = _signs_in(own)
+        time = not times.isdisjoint(found) or (digit and _DATE.search(seen) is not None)
+        return time, digit or not numbers.isdisjoint(found)
     if seen.isascii():  # split in half the time, with the same words and a digit for each digit
         plain = seen.translate(_PLAIN)
         words, digit = plain.split(), "0" in plain
@@ -252,6 +272,12 @@ def signs(text: str) -> tuple[bool, bool]:
         words, digit = _WORDS.findall(seen), _DIGIT.search(seen) is not None
     time = not TIMES.isdisjoint(words) or (digit and _DATE.search(seen) is not None)
     return time, digit or not NUMBERS.isdisjoint(words)
+
+
+@cache
+def _signs_in(own: Spoken) -> tuple[frozenset[str], frozenset[str]]:
+    """The stems of words that express a time, and of those that express a number; "one" is often an article."""
+    return own.stems_for(TIMES - {"ago"}), own.stems_for(NUMBERS - {"one"})
 
 
 def word_factor(best: float) -> float:
@@ -276,13 +302,41 @@ def recency(when: NDArray[np.int64], at: int) -> Scores:
     return scores
 
 
-def asks_for_latest(question: str) -> bool:
+def asks_for_latest(question: str, language: str = "en") -> bool:
     """Whether a question asks for how things are now, or for what happened last.
 
     >>> asks_for_latest("What is my current address?"), asks_for_latest("Where did I live?")
     (True, False)
     """
-    return _LATEST.search(question) is not None
+    phrases, asked = (_ENGLISH, question) if language == "en" else _heard(question, language)
+    return phrases.latest.search(asked) is not None
+
+
+def _spoken(language: str) -> Spoken | None:
+    """A language besides English whose ways to ask are known; in the others, people may ask in English."""
+    own = spoken(language)
+    return own if own is not None and own.row.asking else None
+
+
+def _heard(question: str, language: str) -> tuple[_Phrases, str]:
+    """The phrases of this language, and the question as they are looked for in it."""
+    own = _spoken(language)
+    return (_ENGLISH, question) if own is None else (_phrases(own), " ".join(split(question)))
+
+
+@cache
+def _phrases(own: Spoken) -> _Phrases:
+    """Folded as questions are. Another word may come first where a question begins: "seit wann", "c'est quand"."""
+    row = own.row
+    several = (row.asking.split(), row.you.split(), row.when.split(","), row.many.split(","), row.latest.split(","))
+    question, you, when, many, latest = (
+        "|".join([re.escape(" ".join(split(phrase))) for phrase in phrases]) for phrases in several
+    )
+    first, within = r"\A(?:\S+ )?(?:{})(?!\S)", r"(?<!\S)(?:{})(?!\S)"
+    return _Phrases(
+        pattern_of(first.format(question)), pattern_of(within.format(you)), pattern_of(first.format(when)),
+        pattern_of(within.format(many)), pattern_of(within.format(latest)),
+    )  # fmt: skip
 
 
 def latest(when: NDArray[np.int64]) -> Scores:
@@ -419,13 +473,13 @@ class Asked:
         return self.question and (self.when or self.many)
 
     @classmethod
-    def of(cls, text: str) -> Asked:
+    def of(cls, text: str, language: str = "en") -> Asked:
         """Parse a question. A few bare words are not one: whoever types them wants the turns that contain them."""
         words = _WORDS.findall(text.lower())
-        question = len(words) > BARE_WORDS or "?" in text or bool(_QUESTION.match(text))
-        return cls(
-            question, bool(_YOU.search(text)), bool(_WHEN.match(text)), bool(_MANY.search(text)), frozenset(words)
-        )
+        phrases, asked = (_ENGLISH, text) if language == "en" else _heard(text, language)
+        question = len(words) > BARE_WORDS or "?" in text or bool(phrases.question.match(asked))
+        you, when, many = phrases.you.search(asked), phrases.when.match(asked), phrases.many.search(asked)
+        return cls(question, bool(you), bool(when), bool(many), frozenset(words))
 
 
 def told_signs(talk: Talk, asked: Asked) -> Scores:

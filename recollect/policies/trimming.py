@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from recollect.policies.inflections import WORD_OF
 from recollect.policies.patterns import pattern_of
 from recollect.policies.tokens import TokenCounter
-from recollect.policies.words import kept_by, stem, terms, terms_among
+from recollect.policies.words import kept_by, spoken, stem, terms, terms_among
 
 GAP = " … "
 """Marks where something was left out, so that a reader knows that it is an excerpt."""
@@ -92,7 +92,11 @@ def _weights(pieces: Sequence[str], wanted: Mapping[str, float], language: str) 
 
 
 def _found(pieces: Sequence[str], wanted: Mapping[str, float], language: str) -> list[set[str]]:
-    """The wanted terms of each sentence. In ASCII text, only words that begin like one of them are stemmed."""
+    """The wanted terms of each sentence. In ASCII text, only words that begin like one of them are stemmed: a word of
+    another language may begin otherwise than its stem.
+    """
+    if language != "en" and spoken(language) is not None:
+        return [terms_among(piece, wanted, language) for piece in pieces]
     found = [set[str]() if piece.isascii() else terms_among(piece, wanted, language) for piece in pieces]
     begins = _beginnings(tuple(wanted))
     place = 0

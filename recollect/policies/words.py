@@ -1,7 +1,8 @@
 """Text as the words it is found by, the same for stored texts and for questions.
 
-Case, accents and Unicode forms do not matter; English words are reduced to their stems, so that
-"painted" finds "painting". Languages written without spaces are cut into pairs of characters.
+Case, accents and Unicode forms do not matter; words are reduced to their stems, so that "painted" finds "painting",
+in English or in another language that `languages.py` knows. Languages written without spaces are cut into pairs of
+characters.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import itertools
 import re
 import threading
 import unicodedata
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from recollect.policies.inflections import WORD_OF
 from recollect.policies.patterns import pattern_of
+
+if TYPE_CHECKING:
+    from recollect.policies.languages import Language
 
 TEXT_MAX = 2**18
 """Characters of a text that are read: four times the longest message, so only noise is cut."""
@@ -29,6 +33,10 @@ STEMMED_MAX = 4_000
 
 CACHE_MAX = 50_000
 """Words whose terms are cached, about 15 MB. Stemming costs 20 microseconds, a cached stem a tenth of one."""
+
+STEM_LETTERS = 32
+"""Longer words of other languages than English are not stemmed: some stemmers take long for them, and no word of a
+language is that long with an ending that matters."""
 
 QUERY_TERMS_MAX = 64
 """Terms of one question. More would make it slower but no clearer."""
@@ -79,6 +87,9 @@ _ELIDED = pattern_of(
 )
 """Short words of French, Italian and Catalan that lose their vowel before another word."""
 
+_SIGNED = pattern_of(r"[\d_.,'+#]|\A\Z")
+"""A form like this is no word of a language."""
+
 _APART = "".join(sign if sign.isalnum() or sign in "_'.,+#" else " " for sign in map(chr, range(128))).lower()
 """What replaces each ASCII character in `pieces`."""
 
@@ -110,18 +121,18 @@ _AFTER = {"how": frozenset({"many", "much", "often", "long"}), "what": _OF_KIND,
 
 
 def terms(text: str, language: str = "en") -> list[str]:
-    """The words a text is found by, in order, with repeats. Languages other than English are not stemmed.
+    """The words a text is found by, in order, with repeats. Words of a language that is not known are not stemmed.
 
     >>> terms("Zoë's paintings of the Café")
     ['zoe', 'paint', 'of', 'the', 'cafe']
+    >>> terms("die Häuser", "de"), terms("die Häuser", "none")
+    (['die', 'haus'], ['die', 'hauser'])
     """
-    words = split(text)
-    if language != "en":
-        return [form for word in words for form in forms(word)]
+    words, analyse = split(text), _stems if language == "en" else _analysis(language)
     if len(words) <= STEMMED_MAX:
-        return [term for word in words for term in _stems(word)]
+        return [term for word in words for term in analyse(word)]
     stemmed = {*itertools.islice(dict.fromkeys(words), STEMMED_MAX)}
-    return [term for word in words for term in (_stems(word) if word in stemmed else forms(word))]
+    return [term for word in words for term in (analyse(word) if word in stemmed else forms(word))]
 
 
 def terms_among(text: str, wanted: Collection[str], language: str = "en") -> set[str]:
@@ -131,11 +142,13 @@ def terms_among(text: str, wanted: Collection[str], language: str = "en") -> set
     True
     """
     found: set[str] = set()
+    stems = _stems if language == "en" else _analysis(language)
+    has_other_stems = stems not in (_stems, forms)
     for place, word in enumerate(dict.fromkeys(split(text))):
-        if word.isalnum() and not word.isascii():  # a word of another script has one form, itself, and no stem
+        if word.isalnum() and not (has_other_stems or word.isascii()):  # one form, itself, and no stem
             found.update((word,) if word in wanted else ())
         else:
-            analyse = _stems if language == "en" and place < STEMMED_MAX else forms
+            analyse = stems if place < STEMMED_MAX else forms
             found.update([term for term in analyse(word) if term in wanted])
     return found
 
@@ -146,10 +159,8 @@ def query_terms(text: str, language: str = "en") -> list[str]:
     >>> query_terms("How many paintings did Zoë sell?")
     ['paint', 'zoe', 'sell']
     """
-    words = split(text)
-    if language == "en":
-        words = _asked_for(words) or words
-    analyse = _stems if language == "en" else forms
+    words, analyse = split(text), _stems if language == "en" else _analysis(language)
+    words = _asked_for(words, language) or words
     found = dict.fromkeys(itertools.chain.from_iterable(map(analyse, words[:QUERY_TERMS_MAX])))
     return [*found][:QUERY_TERMS_MAX]
 
@@ -160,14 +171,14 @@ def content_words(text: str, language: str = "en") -> list[str]:
     >>> content_words("What did Zoë's brother paint?")
     ['zoe', 'brother', 'paint']
     """
-    words = split(text)
-    if language == "en":
-        words = _asked_for(words)
-    return [plain for word in words if (plain := word.removesuffix("'s"))]
+    return [plain for word in _asked_for(split(text), language) if (plain := word.removesuffix("'s"))]
 
 
-def _asked_for(words: Sequence[str]) -> list[str]:
+def _asked_for(words: list[str], language: str) -> list[str]:
     """The words of a question without those that only make it one."""
+    if language != "en":
+        own = spoken(language)
+        return words if own is None else [_bare(word) for word in words if own.searches_for(word)]
     return [
         word
         for before, word in zip(("", *words), words, strict=False)
@@ -245,6 +256,18 @@ def forms(word: str) -> tuple[str, ...]:
     return (plain, *(part for part in parts if len(part) > 1 and not part.isdigit()))
 
 
+def stop_words(language: str) -> frozenset[str]:
+    """The words that say nothing about what is searched for; those of English where the language is not known."""
+    own = None if language == "en" else spoken(language)
+    return own.stop_words if own is not None and own.stop_words else STOP_WORDS
+
+
+def _bare(word: str) -> str:
+    """A word without the short one before it that lost its vowel: a text with `l'ami` in it is also found by `ami`."""
+    elided = _ELIDED.match(word)
+    return word[elided.end() :] if elided else word
+
+
 def is_stemmed(form: str) -> bool:
     """Whether an English word has a stem. Words with digits or signs in them have none."""
     return form.isascii() and form.isalpha()
@@ -290,8 +313,79 @@ def _stem(word: str) -> str:
     return stemmed
 
 
+class Spoken:
+    """A language besides English: its stems, and the words that are not searched for."""
+
+    def __init__(self, row: Language) -> None:
+        self.row = row
+        self.stop_words = frozenset(split(f"{row.asking} {row.stop} {row.you}"))
+        self.stems: Callable[[str], tuple[str, ...]] = functools.lru_cache(CACHE_MAX)(self._stems)
+
+    @functools.cached_property
+    def times(self) -> dict[str, str]:
+        """What words that tell a time are in English; several words together, as well as single ones."""
+        told = importlib.import_module("recollect.policies.languages").TIMES.split()
+        pairs = zip(told, self.row.times.split(), strict=True)
+        each = ((word, english) for english, words in pairs if words != "-" for word in words.split("/"))
+        return {" ".join(split(word.replace("_", " "))): english for word, english in each}
+
+    @functools.cached_property
+    def time_stems(self) -> dict[str, str]:
+        """The same by the stems of single words; of two with one stem, the first counts."""
+        return {self.stems(word)[-1]: self.times[word] for word in reversed(self.times) if " " not in word}
+
+    def time_word(self, word: str) -> str | None:
+        """What a word is in English, if it tells a time."""
+        return self.times.get(word) or self.time_stems.get((self.stems(word) or ("",))[-1])
+
+    def stems_for(self, english: Collection[str]) -> frozenset[str]:
+        """The stems of the words that are one of these in English."""
+        return frozenset([stem for stem, word in self.time_stems.items() if word in english])
+
+    def searches_for(self, word: str) -> bool:
+        """Whether a word says something about what is searched for: "c'est" does not, "l'ami" does."""
+        return word not in self.stop_words and word.rpartition("'")[2] not in self.stop_words
+
+    def has_stem(self, form: str) -> bool:
+        """Whether a form of a word has a stem. Words with digits or signs in them have none."""
+        return len(form) <= STEM_LETTERS and _SIGNED.search(form) is None
+
+    def stem(self, form: str) -> str:
+        """The stem of such a form. It has lost its accents, and gets back those that the stemmer looks for."""
+        for ending, accented in self.row.respelled:
+            if form.endswith(ending):
+                return _fold(_stemmers.of(self.row.stemmer).stemWord(form.removesuffix(ending) + accented)) or form
+        stemmed: str = _stemmers.of(self.row.stemmer).stemWord(form)
+        return stemmed or form
+
+    def _stems(self, word: str) -> tuple[str, ...]:
+        return tuple(self.stem(form) if self.has_stem(form) else form for form in forms(word))
+
+
+@functools.cache
+def spoken(language: str) -> Spoken | None:
+    """A language besides English; None if nothing is known of it. Loaded when it is first used."""
+    row = importlib.import_module("recollect.policies.languages").LANGUAGES.get(language)
+    return None if row is None else Spoken(row)
+
+
+def _analysis(language: str) -> Callable[[str], tuple[str, ...]]:
+    """What returns the terms of a word in a language that is not English."""
+    own = spoken(language)
+    return forms if own is None else own.stems
+
+
 class _Stemmers(threading.local):
     """One stemmer for each thread: a stemmer holds the word that it works on."""
+
+    def __init__(self) -> None:
+        self._others: dict[str, Any] = {}
+
+    def of(self, name: str) -> Any:
+        """The stemmer of another language."""
+        if name not in self._others:
+            self._others[name] = importlib.import_module("snowballstemmer").stemmer(name)
+        return self._others[name]
 
     @functools.cached_property
     def english(self) -> Any:

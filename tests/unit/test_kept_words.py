@@ -116,7 +116,7 @@ def test_what_is_damaged_or_was_read_by_other_rules_is_not_used(monkeypatch):
     assert KeptWords.unpacked(kept, "en") is None
 
 
-@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("language", ["en", "de", "xx"])
 def test_a_word_found_only_as_written_stays_so(language):
     vocabulary = Vocabulary(language)
     vocabulary.learn_exactly(["paints"])
@@ -127,6 +127,27 @@ def test_a_word_found_only_as_written_stays_so(language):
     found = [words.scores([term], 2).astype(bool).tolist() for term in ("paint", "paints", "painted")]
     assert found == ([[False, True], [True, False], [False, False]] if language == "en" else
                      [[False, False], [True, False], [False, True]])  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "asked"), [("de", "hauser"), ("ru", "собаки"), ("nl", "werk")])
+def test_words_kept_in_another_language_are_found_by_their_stems(language, asked):
+    texts = ["Das Haus, собака, premier; gewerkt", "node.js"]
+    kept = packed(read(texts, Vocabulary(language)), messages_of(texts, [0, 1]), language)
+    words, unread = taken_over(kept, texts, messages_of(texts, [0, 1]), Vocabulary(language), language)
+    assert words is not None and not unread
+    assert words.scores(query_terms(asked, language), 2).astype(bool).tolist() == [True, False]
+    assert words.scores(query_terms("js", language), 2).astype(bool).tolist() == [False, True]
+
+
+def test_words_kept_in_one_language_are_never_taken_over_in_another(monkeypatch):
+    texts, rows = ["Die Häuser", "ein Haus"], [0, 1]
+    kept = {
+        code: packed(read(texts, Vocabulary(code)), messages_of(texts, rows), code) for code in ("de", "en", "nl", "xx")
+    }
+    for code, data in kept.items():
+        assert [other for other in kept if KeptWords.unpacked(data, other) is not None] == [code]
+    monkeypatch.setattr("recollect.kept_words.spoken", lambda code: None)  # as before this language was known
+    assert KeptWords.unpacked(kept["de"], "de") is None
 
 
 def test_the_rules_for_words_are_those_that_kept_words_were_read_by():
