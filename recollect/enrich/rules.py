@@ -407,7 +407,8 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
     found = _told(stated, at)
     if not any(draft.key == "name" for draft in found):
         found += names_put_right(stated, answered)
-    found += corrections(stated, answered, found)
+    found = [_with_quotes(text, draft) for draft in found]
+    found += corrections(text, stated, answered, found)
     if not found:
         found += short_answers(text, at, answered)
         found += answered_yes(text, at, answered)
@@ -421,6 +422,13 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
         found += mentions.of_others(sentence, told)
         found += list(mentions.named(sentence, told))[: mentions.MENTIONS_MAX]
     return _distinct(found)
+
+
+def _with_quotes(text: str, draft: Draft) -> Draft:
+    """A request as written: what it quotes is blanked in the sentence, as in "stop saying 'great question'"."""
+    if draft.layer != "learning" or "\x00" not in draft.value:
+        return draft
+    return replace(draft, value=" ".join(text[slice(*draft.span)].split()))
 
 
 def _told(stated: Sequence[Sentence], at: int) -> list[Draft]:

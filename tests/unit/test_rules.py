@@ -66,6 +66,15 @@ def test_a_correction_is_learned_in_a_sentence_and_not_as_a_bare_name() -> None:
     assert lessons == ["Karim is my brother in law not my cousin, people always mix it up"]
 
 
+@pytest.mark.parametrize(
+    "said", ['No, I meant "retries"', "No I meant the `timeout` parameter", 'Please stop saying "great question"']
+)
+def test_a_lesson_keeps_what_it_quotes(said: str) -> None:
+    (lesson,) = [draft for draft in read(said, AT, answered="Done.") if draft.layer == "learning"]
+    assert lesson.value.removeprefix("the user meant ") in said
+    assert lesson.value.endswith(('"retries"', "`timeout` parameter", '"great question"'))
+
+
 # ── Traps ────────────────────────────────────────────────────────────────────────────────────────
 
 STATEMENTS = [
