@@ -508,6 +508,7 @@ def _parted(said: Said, facts: list[Draft]) -> list[Draft]:
 
 _BEHIND: tuple[tuple[str, re.Pattern[str], Rule], ...] = (
     (" my ", people.NAME_THEN_MINE, people.name_then_mine),
+    (" name", people.NAMED_LATER, people.named_later),
     ("my name", identity.NAME_WRONG, identity.name_put_right),
     (" name", identity.THATS_MY_NAME, identity.thats_my_name),
     (" live", homes.WHERE_I_LIVE, homes.where_i_live),

@@ -203,7 +203,9 @@ def _may_be_name(clause: Clause, last: int) -> bool:
     return careless and _AFTER_SMALL_NAME.match(clause.low, last) is not None
 
 
-_TITLES = frozenset({"dr", "mr", "mrs", "ms", "prof", "professor"})
+_TITLES = frozenset(
+    {"dr", "mr", "mrs", "ms", "prof", "professor", "herr", "frau", "madame", "monsieur", "señor", "señora"}
+)
 
 
 def _titled(clause: Clause, at: int, last: int) -> Value | None:

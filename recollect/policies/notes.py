@@ -48,7 +48,19 @@ _WORDS = {
 }
 _MANY = {"child": "Children", "goal": "Goals"} | {
     name: f"{name.capitalize()}s"
-    for name in ("parent", "sibling", "relative", "friend", "colleague", "pet", "device", "language")
+    for name in (
+        "parent",
+        "sibling",
+        "relative",
+        "friend",
+        "roommate",
+        "neighbour",
+        "teacher",
+        "colleague",
+        "pet",
+        "device",
+        "language",
+    )
 }
 _OWN = {"my": "their", "our": "their", "me": "them", "us": "them", "myself": "themselves", "mine": "theirs"}
 _AS_OF = re.compile(r" \(as of ([A-Z][a-z]+ \d{4})\)\Z")
