@@ -77,8 +77,8 @@ def not_eaten(said: Said, match: Match) -> Drafts:
     """'I don't eat pork or shellfish': all of it in one value, because it is one diet."""
     found = list(listed(said.clause, match.end(), in_table(_NOT_EATEN)))
     if found and _DIET_END.match(said.clause.low, found[-1].last) and not _FOR_A_WHILE.search(said.clause.low):
-        first, last = found[0].first, found[-1].last
-        yield said.fact("diet", Value(f"no {said.clause.low[first:last]}", first, last), 0.75)
+        for value in found:
+            yield said.fact("avoids", value, 0.75)
 
 
 EATS_AGAIN = re.compile(
@@ -92,6 +92,8 @@ def eats_again(said: Said, match: Match) -> Drafts:
     """'I eat meat again': the end of whatever diet it was."""
     if not NOT_EATEN.isdisjoint(match["what"].split()):
         yield said.ended_fact("diet", Value("", match.start(), match.end()), 0.8)
+        for value in listed(said.clause, match.start("what"), in_table(_NOT_EATEN)):
+            yield said.ended_fact("avoids", value, 0.8)
 
 
 ALLERGIC = re.compile(

@@ -77,6 +77,7 @@ _FACTS = (
     Key("likes", many=True, half_life_days=_HABIT, label="likes"),
     Key("dislikes", many=True, half_life_days=_HABIT, label="does not like"),
     Key("diet", half_life_days=_HABIT, label="eats", asked="food"),
+    Key("avoids", many=True, half_life_days=_HABIT, label="does not eat or drink", asked="diet food"),
     Key("allergy", many=True, label="is allergic to"),
     # Many conditions stay for life, and a wrong "no longer" does more harm than a stale "still".
     Key("medical_condition", many=True, label="has the condition"),
@@ -173,6 +174,7 @@ _SPELLINGS = {
     "likes": "like loves love taste tastes",
     "dislikes": "dislike hates hate cannot_stand",
     "diet": "dietary_preference dietary_preferences dietary_restriction dietary_restrictions eating_habits",
+    "avoids": "does_not_eat not_eaten foods_avoided",
     "allergy": "allergies allergic_to allergic food_allergy food_allergies intolerance",
     "medical_condition": "medical_conditions condition health_condition illness disease diagnosis health",
     "medication": "medications medicine medicines meds med pills tablets prescription prescriptions drug drugs",

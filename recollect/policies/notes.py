@@ -42,6 +42,7 @@ _WORDS = {
     "hobby": "Enjoys {}",
     "likes": "Likes {}",
     "dislikes": "Does not like {}",
+    "avoids": "Does not eat or drink {}",
     "allergy": "Allergic to {}",
     "medical_condition": "Health: {}",
     "medication": "Takes {}",
