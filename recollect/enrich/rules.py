@@ -42,7 +42,16 @@ from recollect.enrich.corrections import (
 from recollect.enrich.languages import is_foreign
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
-from recollect.enrich.sentences import HEAD_MAX, OPENERS, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
+from recollect.enrich.sentences import (
+    HEAD_MAX,
+    OPENERS,
+    READ_MAX,
+    TAIL_MAX,
+    Sentence,
+    is_played,
+    lowered,
+    sentences,
+)
 from recollect.enrich.spelling import composed, spelled_out
 from recollect.enrich.values import Said
 
@@ -402,6 +411,8 @@ def _is_cut_short(text: str, draft: Draft) -> bool:
 
 
 def _read(text: str, at: int, answered: str) -> list[Draft]:
+    if answered and is_played(text, answered):
+        return []
     named = sentences(text)
     stated = [sentence for sentence in named if not is_foreign(sentence.text, sentence.low)]
     found = _told(stated, at)

@@ -389,6 +389,11 @@ _STAGED = pattern_of(
     rf"(?:(?:you are|you're)(?! {_OF_YOU})|your name is|your role is|you will be|you will act|system:|user:|human:"
     rf"|assistant:|q:)\b"
 )
+_OPENS_A_STORY = pattern_of(
+    r"(?:(?:chapter|scene|act|prologue|epilogue)(?: (?:\d{1,3}|[ivx]{1,5}|one|two|three|four|five|six|seven|eight|nine"
+    r"|ten|last))?(?:\s*[:–—]|\W*\Z)|dear diary\b)"
+)
+"""What follows is told by somebody who is made up: "Chapter 1. I was born in a cellar."."""
 _TEXT = (
     r"(?:text|essay|e-?mail|letter|grammar|english|spelling|sentences?|paragraphs?|draft|resume|cv|cover|bio|post"
     r"|message|statement|report|speech|story|poem|article|writing|summary|intro|introduction|blog|caption|review|code"
@@ -432,7 +437,7 @@ _INTRODUCES = pattern_of(
     r"|your (?:notes|files?|records?"
     r"|memory)|heads[- ]up|follow-?up(?: q(?:uestion)?)?|disclosure|confession|in general|(?:quick|another|one"
     r"|my) question|nutshell|starters"
-    r"|always|forget)"
+    r"|always|forget|ooc)"
     r"|\A(?:(?:quick|another|one|next|small|random|weird|dumb|stupid|last|a|two|first) )*(?:question|thing|point"
     r"|request|favou?r|note"
     r"|intro(?:duction)?) (?!is\b|was\b|says?\b|reads?\b)[^:\x00]{2,60}|\A)[\s\x00]*\Z"
@@ -498,6 +503,24 @@ _FAMOUS_LINES = pattern_of(
     r"|no strangers to love|poor boy|little teapot|the walrus|master of my fate|king of the world|material girl"
     r"|rocket man|highway to hell|hotel california|call me ishmael|call me maybe|real slim)\b"
 )
+
+
+_IN_A_PLAY = pattern_of(
+    r"\s*(?:\*\*)?[(\[](?!(?:Note|Edit|Optional|Source|Sources|Update|Image|Link|Hint|Tip"
+    r"|Example)\b)[A-Z][a-z'-]{1,15}[)\]](?:\*\*)? \S"
+    r"|\s*(?:\*\*)?[A-Z][a-z'-]{1,15}:(?:\*\*)? (?:\*|[\"“])"
+)
+"""What an assistant says in a role: "(Ada) You are late", "Ada: *frowns*"."""
+_OUT_OF_IT = pattern_of(
+    r"\b(?:ooc|out of (?:character|role|rp)|in real life|irl|end (?:of )?(?:the )?scene|(?:stop|end|pause"
+    r"|leave) (?:the |this )?"
+    r"(?:role-?\s?play|game|story|scene|rp))\b"
+)
+
+
+def is_played(text: str, answered: str) -> bool:
+    """Whether a message goes on with a game of roles: its answer was given in one, and it does not step out of it."""
+    return bool(_ACTED.match(answered) or _IN_A_PLAY.match(answered)) and not _OUT_OF_IT.search(lowered(text))
 
 
 def sentences(text: str) -> list[Sentence]:
@@ -573,7 +596,7 @@ def _lists(low: str) -> bool:
 def _unmeant_from(low: str) -> tuple[int | None, bool]:
     """Where a sentence turns into play, or into text to work on; and whether the next one is meant again."""
     staged = OPENERS.match(low)
-    if _STAGED.match(low, staged.end() if staged else 0):
+    if _STAGED.match(low, staged.end() if staged else 0) or _OPENS_A_STORY.match(low):
         return 0, False
     if played := _PLAYED.search(low):
         asked = _ASKED_LATER.search(low, 0, played.start())

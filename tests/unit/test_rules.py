@@ -124,6 +124,14 @@ def test_a_pasted_document_teaches_nothing(opening: str, pasted: str) -> None:
     assert learned(f"{opening}\n\n{pasted}") == []
 
 
+@pytest.mark.parametrize("answer", ["(Ada) You are late.", "*sighs* You again?", 'Ada: "You are late."'])
+def test_in_a_game_of_roles_nothing_is_learned_until_somebody_steps_out_of_it(answer: str) -> None:
+    played = "I'm married to Clara now, and I live in Vienna."
+    assert not read(played, AT, answered=answer)
+    assert {draft.value for draft in facts(f"(OOC) {played}", answered=answer)} >= {"Clara", "Vienna"}
+    assert {draft.value for draft in facts(played, answered="Note: the tram is late.")} >= {"Clara", "Vienna"}
+
+
 @pytest.mark.parametrize(
     "opening", ["Hi there,", "Some background first.", "Here's a bit about me:", "I have two questions."]
 )
