@@ -330,9 +330,16 @@ _AGREED = pattern_of(r"[\s,]{1,2}(?:ok|okay|k|please|thanks)\s*\Z")
 _TELLS_MORE = pattern_of(rf"\s?[,)–—-]\s{{0,3}}{_RELATIVE}")
 _POLITE = pattern_of(
     r"(?:can|could|would|will) you (?:please |pls |just |kindly )*(?:always\b|never\b|stop\b|keep (?:your|all)\b"
+    r"|not (?=(?:start|begin|end|use|add|say|repeat|call|send|give|put|include|apologi[sz]e|assume|write|mention)\b)"
     r"|remember\b|call me\b|[^,;?]{3,40} and (?:stop|always|never)\b|.{0,60}\b(?:from now on|going forward"
     r"|in (?:the )?future|by default|every time)\b)"
 )
+
+
+_WISHED = pattern_of(
+    r"(?:[,;:)–—]|\s-)?\s{0,3}(?:(?:so|and|but|then|please|now)[\s,]{1,2}){0,2}(?=(?:can|could|would|will) you\b)"
+)
+"""A polite wish behind its reason: "my eyes are tired, so could you keep your answers short?"."""
 
 
 def _statement_end(low: str, mark: str) -> int:
@@ -343,6 +350,8 @@ def _statement_end(low: str, mark: str) -> int:
         return len(low) if _POLITE.match(low, begins) else 0
     for asked in _ASKED_LATER.finditer(low, begins):
         at = asked.start()
+        if (wished := _WISHED.match(low, at)) and _POLITE.match(low, wished.end()):
+            return len(low)
         if "?" in mark or not (_TELLS_MORE.match(low, at) or (_GOES_ON.match(low, at) and "," in low[begins:at])):
             return at
     if "?" not in mark:
@@ -411,6 +420,12 @@ _EDITED = pattern_of(
     r"|passage)|here(?:'s| is) (?:my|the|a|an) (?:\w+ )?(?:draft|essay|text|email|letter|paragraph|bio|resume|cv"
     r"|story|poem|sample|message|statement|post|article|log|code|transcript))\b"
 )
+_CORRECT_ME = pattern_of(
+    r"(?:please |pls |can you |could you |and |also )*(?:always|from now on,?(?: please)?"
+    r"|feel free to) correct (?:my|all my|any)"
+    r" (?:\w+ ){0,2}(?:grammar|spelling|english|mistakes?|errors?|typos|pronunciation)\b"
+)
+"""A standing wish of somebody who learns the language, with no text to work on."""
 _EDIT_ALL = pattern_of(
     r"(?:please |pls |kindly |now |can you |could you )*(?:translate|proof-?read|paraphrase|rephrase|re-?write|reword"
     r"|summari[sz]e)(?: please| pls| for me)?\W*\Z"
@@ -601,7 +616,7 @@ def _unmeant_from(low: str) -> tuple[int | None, bool]:
     if played := _PLAYED.search(low):
         asked = _ASKED_LATER.search(low, 0, played.start())
         return asked.start() if asked else 0, played.group() in _ONLY_HERE
-    if edited := _EDITED.search(low):
+    if (edited := _EDITED.search(low)) and not _CORRECT_ME.match(low):
         return edited.start(), False
     if written := _WRITTEN.search(low):
         return written.start(), written[1] is None and ":" not in low
