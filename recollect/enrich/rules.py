@@ -334,6 +334,8 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (body.WEIGHED_MYSELF, body.weight),
     (teams.FAN_HERE, teams.supporter),
     (health.PUT_ON, health.takes),
+    (health.TAKEN_OFF, health.off),
+    (health.SWITCHED, health.switched),
     (homes.HOME, homes.home_is),
     (homes.HERE_IN, homes.here_in),
     (homes.TIMEZONE, homes.timezone),
