@@ -63,7 +63,9 @@ _ADVERB = (
     r"(?:(?:currently|now|also|still|just|recently|actually|really|mostly|usually|mainly|primarily|basically"
     r"|personally|only|always|both|finally|absolutely|definitely|totally|truly|generally|typically|already|officially"
     r"|happily|proudly|literally|honestly|obviously|technically|myself|kinda|normally|often|regularly|very much|fully"
-    r"|completely|simply|presently|lowkey|ever since) ){0,3}"
+    r"|completely|simply|presently|lowkey|ever since|do(?= (?:have|hate|love|like|enjoy|live|work|speak|take|own|use"
+    r"|play"
+    r"|drive|prefer|suffer)\b)) ){0,3}"
 )
 _PLAINLY = (
     r"(?!.*\b(?:just|only|always|often|much|yet|well|enough|every|fluently|perfectly|usually|think|when|because|on|for"
@@ -92,7 +94,9 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("am_not", True, rf"(?:i'm|im|i am) not {_PLAINLY}(?:actually |really )?"),
         ("do_not", True, rf"i (?:don't|do not|dont) {_PLAINLY}(?:actually |really |currently |even )?"),
         ("am", False,
-            r"(?:i'm|im|i am|i've been|ive been|i been|i have been|as|being|i(?= (?:living|based|working|originally"
+            r"(?:i'm|im|i am|we're both|we are both|i've been|ive been|i been|i have been|as|being(?!.*\b(?:must"
+            r"|would|could|sounds?|seems?)\b)|i(?= (?:living"
+            r"|based|working|originally"
             r"|allergic"
             r"|married|born|raised|fluent|studying|vegan|vegetarian|into|from|a vegan|a vegetarian"
             r"|currently (?:living|working|based|studying)))) "),
@@ -102,7 +106,8 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("do", False,
             r"(?:i've|ive|i have(?= (?:just|recently|lived|worked|moved|started|joined|left|quit|switched|stopped"
             r"|taken|studied|graduated|broken|sold|settled|relocated|adopted|bought|gone|become|resigned|retired|gotten"
-            r"|developed|turned|recently|finally))|i) "),
+            r"|developed|turned|recently|finally))|we both(?= (?:love|like|hate|enjoy|speak|play|eat|work|study)\b)"
+            r"|i) "),
         ("we", False, r"(?:we're(?= (?:now )?(?:divorced|separated|no longer))"
             r"|(?:we're|we are)(?= (?:now |currently )?(?:living|based))|we've been(?= living)"
             r"|we have been(?= living)|we've|we have(?= (?:just|recently"
@@ -288,6 +293,7 @@ _MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.MY_HOME_IN, homes.here_in),
     (homes.COUNTRY_IS, homes.country_is),
     (homes.NATIONALITY, homes.nationality),
+    (education.MAJOR_IS, education.major),
     (livelihood.JOB_IS, livelihood.occupation),
     (livelihood.EMPLOYER_IS, livelihood.employer_is),
     (skills.LANGUAGE_IS, skills.speaks),
