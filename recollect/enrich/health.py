@@ -68,7 +68,8 @@ _NOT_EATEN = {food: food for food in NOT_EATEN | {"alcohol"}}
 
 
 _FOR_A_WHILE = re.compile(
-    r"\b(?:any ?more|often|much|enough|this (?:week|month)|today|tonight|for lent|for (?:a|the|two"
+    r"\b(?:any ?more|often|much|(?<!funny )(?<!oddly )(?<!strangely )enough|this (?:week|month)|today|tonight"
+    r"|for lent|for (?:a|the|two"
     r"|three) (?:\w+ )?(?:days?|weeks?|months?)|right now|until|after (?:noon|\d))\b"
 )
 

@@ -147,7 +147,7 @@ def _is_left_out(said: Said) -> bool:
 
 _JUDGED = re.compile(
     r"(?:(?:old|young|new|newest|angry|rich|tired|single|innocent|original|humble|simple|mere|proud|sad|lonely|little"
-    r"|busy|grumpy|small-town|fully) )+(?=\S)",
+    r"|busy|grumpy|small-town|fully|only|sole) )+(?=\S)",
     re.I,
 )
 """What is said of the person, not of the work: "I'm only a humble baker"."""

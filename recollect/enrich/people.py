@@ -48,7 +48,7 @@ _RELATIONS = {
     "colleague": """
         boss, manager, colleague, coworker, co-worker, teammate, supervisor, colleagues, coworkers, business
         partner, cofounder, co-founder, line manager, team lead, team leader, deputy, mentor, intern, matron,
-        secretary, apprentice, teaching assistant, ta, foreman
+        secretary, apprentice, teaching assistant, ta, foreman, sous chef, head chef
     """,
     "teacher": """
         teacher, tutor, professor, coach, instructor, personal trainer, piano teacher, driving instructor, thesis
@@ -124,8 +124,8 @@ _NOBODY_ELSE = (
 TOLD_OF_ONE = re.compile(
     r"(?:(?:i|we)(?: have|'ve)?(?: (?:just|recently|finally|also|now|even))*"
     r"(?:(?<='ve)|(?<=just)| (?:have|got|adopted|bought|rescued|own|keep|brought home|welcomed)(?: got)?)"
-    rf" (?:(?:an?|our|my|some) )?|(?P<mine>my ))(?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?! in[ -]law)"
-    rf"(?(mine)(?:'s| is| was just| just turned| turned| turns)\b|\b){_NOBODY_ELSE}"
+    rf" (?:(?:an?|our|my|some) )?|(?P<mine>(?:my|our) ))(?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?! in[ -]law)"
+    rf"(?(mine)(?:'s| is| was just| was born| arrived| is here| just turned| turned| turns)\b|\b){_NOBODY_ELSE}"
 )
 """Somebody in the user's life, and nobody else whom the next sentence could mean."""
 NAMED_LATER = re.compile(
@@ -481,10 +481,11 @@ def _written_name(clause: Clause, at: int) -> Value | None:
         return None
     # Before a possessive, the name is that of an owner, who may be anybody.
     owner = clause.low.startswith("'s", found.last) and not _IS_SO.match(clause.low, found.last)
-    return None if first in KEY_OF_RELATION or owner else found
+    own_role = first in KEY_OF_RELATION and first not in _TITLES  # "my doctor is Doctor Lund"
+    return None if own_role or owner else found
 
 
-_TITLES = words("dr, mr, mrs, ms, prof, professor, herr, frau, madame, monsieur, señor, señora")
+_TITLES = words("dr, doctor, mr, mrs, ms, prof, professor, herr, frau, madame, monsieur, señor, señora")
 """What comes before a surname: "my GP is Dr Moreau"."""
 
 

@@ -24,7 +24,8 @@ _LASTING = re.compile(
     r"|dont) (?:like|want|need)|i can't stand|my preference|i want you to|i'd appreciate|(?:your|all|any|future"
     r"|these) (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|explanations?|messages?|outputs?)|with me|to me|stop|quit"
     r"|no more|any ?more|remember to|please remember|when (?:you )?(?:answer|reply|respond|explain|talk|speak)\w*"
-    r"|in our (?:chats?|conversations?)|i'm used to|i use|i think in|i only (?:use|speak|read|do)|don't ever"
+    r"|in our (?:chats?|conversations?)|even (?:if|when) i\b|i'm used to|i use|i think in|i only (?:use|speak|read"
+    r"|do)|don't ever"
     r"|set (?:your"
     r"|the) (?:default|tone))\b"
 )
@@ -406,7 +407,7 @@ _LASTS = (
 )
 _LASTS_OF_NOT = (
     r"(?:unless i (?:ask|say|tell|want|specifically|explicitly)\b|ever again\b|any ?more\b|any more [\w -]{2,30}"
-    r"|(?:when(?:ever)?|while) (?:i'm|im|i am)\b|without asking\b)"
+    r"|(?:when(?:ever)?|while) (?:i'm|im|i am)\b|without asking\b|in any \w+)"
 )
 """What makes a request a standing one when it comes last: "don't add comments unless I ask"."""
 _INSTRUCTION = re.compile(
@@ -414,7 +415,7 @@ _INSTRUCTION = re.compile(
     r"|in (?:the )?future|by default|every time"
     rf"|always|never|don't ever|do not ever|dont ever),? (?:please |you should |always |never |don't |do not "
     rf"|only )*{_VERB}.{{3,150}}|stop (?:apologi[sz]ing"
-    r"|repeating|giving|saying|adding|starting|ending|lecturing|being|suggesting|recommending"
+    r"|repeating|giving|saying|adding|starting|ending|lecturing|being|suggesting|recommending|explaining|mentioning|reminding"
     r"|calling|asking (?!(?:me )?(?:that|this|it)\b))\b.{3,150}"
     r"|stop (?:apologi[sz]ing|lecturing(?: me)?|repeating yourself)(?=\W*\Z)"
     rf"|(?!call me\b){_VERB}(?=.{{0,80}}\b{_LASTS}).{{3,150}}|use (?!this\b|that\b|it\b|these\b"
@@ -422,6 +423,13 @@ _INSTRUCTION = re.compile(
     rf"|(?:don't|do not|dont) {_VERB}(?! (?:it|this|that)\b)(?=.{{0,80}}\b(?:{_LASTS}|{_LASTS_OF_NOT})).{{3,150}}"
     rf"|not {_VERB}(?=.{{0,40}}\b(?:every|each|all|any|always)\b).{{3,150}})"
 )
+_WHEN_YOU = re.compile(
+    r"i (?:really |also |just )*(?:don't like|dont like|do not like|hate|can't stand|dislike|like|love"
+    r"|prefer) (?:it )?when you"
+    r" (?:always |just |only |also )?(?:say|use|explain|answer|reply|write|add|give(?! up)|end|start|begin|repeat"
+    r"|apologi[sz]e|call me|ask|list|summari[sz]e|include|put|format|quote|respond)\b(?! (?:that|this|it)\W*\Z).{2,100}"
+)
+"""'I don't like it when you apologise': of the answers, not of people."""
 _PROVERBS = re.compile(r"\b(?:always|never) (?:say|ask) (?:never|die|yes|no)\b|\bwinning team\b")
 """Sayings: "never say never"."""
 _BEFORE_IT = re.compile(
@@ -433,8 +441,9 @@ _BEFORE_IT = re.compile(
 
 def _instructions(sentence: Sentence) -> Iterator[Draft]:
     """A standing request that matches none of the settings, kept as it was said."""
-    before = _BEFORE_IT.match(sentence.low)
-    match = _INSTRUCTION.match(sentence.low, before.end() if before else 0)
+    match = _INSTRUCTION.match(sentence.low) or _WHEN_YOU.match(sentence.low)
+    if match is None and (before := _BEFORE_IT.match(sentence.low)):
+        match = _INSTRUCTION.match(sentence.low, before.end())
     if match and not _PROVERBS.search(match.group()) and match.group().replace("\x00", "").strip(" .,!"):
         words = sentence.text[match.start() : match.end()].strip()
         yield Draft("learning", "preference", words, 0.72, _span(sentence, match))

@@ -204,7 +204,7 @@ def _may_be_name(clause: Clause, last: int) -> bool:
 
 
 _TITLES = frozenset(
-    {"dr", "mr", "mrs", "ms", "prof", "professor", "herr", "frau", "madame", "monsieur", "señor", "señora"}
+    {"dr", "doctor", "mr", "mrs", "ms", "prof", "professor", "herr", "frau", "madame", "monsieur", "señor", "señora"}
 )
 
 

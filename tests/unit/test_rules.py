@@ -520,6 +520,7 @@ OTHER_WORDS = {
     "hobby": "collect paint run swim",
     "weight": "kilo kg lb pound",
     "height": "1. 1, 1m cm ft foot feet '",
+    "medication": "statin",
     "verbosity": "short brief point",
     "emoji": "emoji",
     "reply_language": "spelling",
