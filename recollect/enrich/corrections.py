@@ -45,7 +45,7 @@ _MEANT = re.compile(
 )
 """'I mean' in passing means nothing: "I mean, it's your life". With a thing after it, it puts right: "I mean Bern"."""
 _NOT_BUT_MEANT = re.compile(
-    r"not (?!(?:really|sure|quite|bad|at all|yet|now)\b)[^.!?\x00]{2,40}?,? (?:but )?(?:i|what i) (?:meant|mean"
+    r"not (?!(?:really|sure|quite|bad|at all|yet|now)\b)[^.!?\x00]{2,40}?,? (?:but )?(?:i|what i) (?:meant"
     r"|said)(?: was)?"
     rf"(?! {_STARTS_A_CLAUSE})[\s:,]+(?P<what>\S.{{0,158}})"
 )
@@ -55,11 +55,18 @@ _NO_THING = (
     r"(?:(?:really|honest|certain|definite|absolute|probab|actual|necessari|exact)\w*|thanks?|maybe|yet|now|sure|quite"
     r"|why|just|only|so|today|good|bad|great|fine|ok|okay|too|also|much|anymore|ever)"
 )
+_NO_VERB = (
+    r"(?!.*\b(?:is|isn't|are|was|were|do|does|did|can|could|will|would|has|have|had|should|must|am|i'm|i've|it|it's|he|she"
+    r"|we|they|you|point|mood|problem|thing|way|case|idea)\b)"
+)
+"""What is put right is a thing or a time; with a verb it is a sentence that says no: "no, the shop is not open"."""
 _THIS_NOT_THAT = re.compile(
-    r"(?:not (?P<first>to|for|in|on|at|from|with|by|the|my) [^,.!?\x00]{2,40}, (?:but )?(?=(?P=first) ))?(?P<what>"
-    r"(?(first)[^.!?\x00]{2,100}"
-    r"|(?:i (?:need|want|needed|wanted|asked for) [^.!?,\x00]{2,60}"
-    rf"|{_OF_WHAT} [^.!?,\x00]{{1,40}}|(?!{_NO_THING}\b)[\w'-]{{2,}}(?= not [\w'-]+[\s.!]*\Z)),? "
+    r"(?:not (?P<first>to|for|in|on|at|from|with|by|the|my) (?!(?:the |my )?(?:mood|problem|point|thing|case|way|fault"
+    r"|business|idea|plan)\b)[^,.!?\x00]{2,40}, (?:but )?(?=(?P=first) ))?(?P<what>"
+    rf"(?(first){_NO_VERB}(?!.*\bi\b)[^.!?\x00]{{2,100}}"
+    r"|(?:i (?:need|want|needed|wanted|asked for) (?!to\b)[^.!?,\x00]{2,60}"
+    rf"|{_NO_VERB}(?!.*\bi\b)(?:{_OF_WHAT} [^.!?,\x00]{{1,40}}"
+    rf"|(?!{_NO_THING}\b)[\w'-]{{2,}}(?= not [\w'-]+[\s.!]*\Z))),? "
     rf"not (?:{_OF_WHAT}\b[^.!?,\x00]{{0,40}}|(?!{_NO_THING}\b)[\w'-]{{2,}})))[\s.!]*\Z"
 )
 """'No, Thursday not Tuesday', 'no, not to the sender, to the receiver'."""

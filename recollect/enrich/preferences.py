@@ -31,7 +31,10 @@ _LASTING = re.compile(
 )
 _ONCE = re.compile(
     r"\b(?:this (?:time|one|once|answer|question|text|email|essay|letter|message|paragraph|report|article|list|story"
-    r"|code|part|section|website|app|page|project|document|recipe|post)|just (?:this|for)|for (?:this|the|a|my"
+    r"|code|part|section|website|app|page|project|document|recipe|post|function|method|class|file|line|loop|table"
+    r"|column|branch|module|component|macro|test|script|query|endpoint|sprint|release)|line \d+|that (?:function"
+    r"|method|file"
+    r"|macro)|just (?:this|for)|for (?:this|the|a|my"
     r"|an) (?:\w+ )?(?:answer|question|essay|report|email|presentation|website|app|project|article|blog|class"
     r"|homework|assignment|site|page|client|meeting|interview|wedding|party|kids|audience)|in (?:the|this|that|my"
     r"|an?) (?:essay|article|email|letter|report|story|tweet|caption|post|bio|slide|logo|ad|message|text|title"
@@ -283,14 +286,13 @@ _PREFERS = re.compile(
     r"|as|for)\b))"
 )
 _BEST = re.compile(
-    r"\bi(?: usually| always| tend to| just)* (?P<verb>learn|understand|remember|concentrate|focus) (?:things )?best "
+    r"\bi(?: usually| always| tend to| just)* (?P<verb>learn|understand|remember|concentrate) (?:things )?best "
     r"(?P<how>(?:with|by|from|through|when|in|if) [\w' -]{3,60})(?=\s*(?:[,.;!()\x00]|\Z))"
 )
 """'I learn best with short dialogues'."""
 _REACHED = re.compile(
     r"\bi(?:'d| would)? (?:rather|prefer to|like to|want to|prefer being) (?:be )?(?P<how>(?:contacted"
-    r"|reached) (?:by|via|on|through|over)"
-    r" [\w' -]{3,40})(?=\s*(?:[,.;!()\x00]|\Z))"
+    r"|reached) (?:by|via|on|through|over) (?!(?:my|the|your|his|her|an?)\b)[\w' -]{3,40})(?=\s*(?:[,.;!()\x00]|\Z))"
 )
 """'I'd rather be contacted by text than phone'."""
 _STYLED = re.compile(
@@ -396,18 +398,16 @@ _VERB = (
     r"|recommend|respond|provide|assume|check|tell(?= (?:me|us)\b)|send|put|address|start with"
     r"|summari[sz]e|remind|double-?check"
     r"|quote|link|avoid|say|repeat|apologi[sz]e|lecture|call|skip|end"
-    r"|correct|translate|convert|commit|push|merge|deploy|delete|remove|rename|install|import|run|create|edit|modify"
-    r"|touch(?! a running)|return|generate|wrap|sort|round|indent|prefix|log|test|list|print|text|phone|email|e-mail"
-    r"|message"
-    r"|contact|sign|confirm|spell|highlight|mark|speak|talk|switch|refer|treat|stick to|open|close|order|book)\b"
+    r"|correct|translate|convert|commit|push|merge|deploy|delete|remove|rename|install|run|edit|modify"
+    r"|touch(?! a running)|test|text|phone|email|e-mail|message|contact|sign|confirm|spell|highlight|mark|speak|talk"
+    r"|refer|treat|stick to|order|book)\b"
 )
-_LASTS = (
-    r"(?:from (?:now|here) on\b|in (?:the )?future\b|going forward\b|by default\b|(?:every|each) time (?:i|you)\b"
-    r"|when(?:ever)? you (?:write|answer|reply|respond|explain|change|add|give)\b|whenever i\b)"
-)
+_LASTS = r"(?:from (?:now|here) on|in (?:the )?future|going forward)(?:,? (?:please|pls|thanks|ok))?\W*\Z"
 _LASTS_OF_NOT = (
-    r"(?:unless i (?:ask|say|tell|want|specifically|explicitly)\b|ever again\b|any ?more\b|any more [\w -]{2,30}"
-    r"|(?:when(?:ever)?|while) (?:i'm|im|i am)\b|without asking\b|in any \w+)"
+    r"(?:unless i (?:(?:explicitly |specifically )?(?:ask|say so|tell you|want (?:it|them))(?: to| for (?:it|them))?)"
+    r"(?:,? (?:please|pls))?\W*\Z|ever again\b|(?:me|us) any ?more\b|(?:me|us)\b.{0,40} any ?more\W*\Z"
+    r"|(?:me|us)\b.{0,40} (?:when(?:ever)?|while) (?:i'm|im|i am)\b|without asking(?: me)?(?: first)?\W*\Z"
+    r"|the (?:words?|phrases?|terms?)\b.{0,60} in any\b)"
 )
 """What makes a request a standing one when it comes last: "don't add comments unless I ask"."""
 _INSTRUCTION = re.compile(
@@ -418,10 +418,12 @@ _INSTRUCTION = re.compile(
     r"|repeating|giving|saying|adding|starting|ending|lecturing|being|suggesting|recommending|explaining|mentioning|reminding"
     r"|calling|asking (?!(?:me )?(?:that|this|it)\b))\b.{3,150}"
     r"|stop (?:apologi[sz]ing|lecturing(?: me)?|repeating yourself)(?=\W*\Z)"
-    rf"|(?!call me\b){_VERB}(?=.{{0,80}}\b{_LASTS}).{{3,150}}|use (?!this\b|that\b|it\b|these\b"
-    rf"|those\b)[\w -]{{3,40}} everywhere\b"
+    rf"|(?!call me\b){_VERB}(?=.{{0,80}}\b{_LASTS}).{{3,150}}"
+    r"|use (?!(?:this|that|it|these|those|the)\b)[\w -]{3,40} everywhere(?=(?:,? (?:please|pls))?\W*\Z)"
     rf"|(?:don't|do not|dont) {_VERB}(?! (?:it|this|that)\b)(?=.{{0,80}}\b(?:{_LASTS}|{_LASTS_OF_NOT})).{{3,150}}"
-    rf"|not {_VERB}(?=.{{0,40}}\b(?:every|each|all|any|always)\b).{{3,150}})"
+    r"|not (?:start|begin|end|use|say|repeat|add|apologi[sz]e)\b(?=.{0,40}\b(?:every|each|all (?:your|the)"
+    r"|any) (?:single )?"
+    r"(?:answers?|repl(?:y|ies)|responses?|messages?|sentences?|explanations?|time)\b).{3,150})"
 )
 _WHEN_YOU = re.compile(
     r"i (?:really |also |just )*(?:don't like|dont like|do not like|hate|can't stand|dislike|like|love"
@@ -430,8 +432,12 @@ _WHEN_YOU = re.compile(
     r"|apologi[sz]e|call me|ask|list|summari[sz]e|include|put|format|quote|respond)\b(?! (?:that|this|it)\W*\Z).{2,100}"
 )
 """'I don't like it when you apologise': of the answers, not of people."""
-_PROVERBS = re.compile(r"\b(?:always|never) (?:say|ask) (?:never|die|yes|no)\b|\bwinning team\b")
-"""Sayings: "never say never"."""
+_PROVERBS = re.compile(
+    r"\b(?:always|never) (?:say|ask) (?:never|die|yes|no)\b|\bwinning team\b|\b(?:lol|haha+)\b"
+    r"|\A\W*stop \w+ (?:that|this|it)\W*\Z"
+    r"|(?:my \w+|mum|mom|dad|granny|nan|he|she|they)(?: always)? (?:said|says|say|told me|tells me)\W*\Z"
+)
+"""Sayings, jokes, and what somebody else says: "always write home, mum said"."""
 _BEFORE_IT = re.compile(
     r"(?:(?!(?:i|i'm|i've|he|she|they|we|my|our|his|her|their|says?|said|told|rules?|motto|saying|advice|in|on|if|when)\b)"
     r"[\w';/.-]{1,20} ){0,5}[\w';/.-]{1,20}[,;] (?:and |so |but )?(?=(?:please |pls )?(?:always|never) )"
