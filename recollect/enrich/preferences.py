@@ -447,9 +447,10 @@ _BEFORE_IT = re.compile(
 
 def _instructions(sentence: Sentence) -> Iterator[Draft]:
     """A standing request that matches none of the settings, kept as it was said."""
-    match = _INSTRUCTION.match(sentence.low) or _WHEN_YOU.match(sentence.low)
-    if match is None and (before := _BEFORE_IT.match(sentence.low)):
-        match = _INSTRUCTION.match(sentence.low, before.end())
+    low = sentence.low
+    match = _INSTRUCTION.match(low) or (_WHEN_YOU.match(low) if " when you " in low else None)
+    if match is None and (" always " in low or " never " in low) and (before := _BEFORE_IT.match(low)):
+        match = _INSTRUCTION.match(low, before.end())
     if match and not _PROVERBS.search(match.group()) and match.group().replace("\x00", "").strip(" .,!"):
         words = sentence.text[match.start() : match.end()].strip()
         yield Draft("learning", "preference", words, 0.72, _span(sentence, match))
