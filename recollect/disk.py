@@ -48,6 +48,17 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def create_private(path: Path) -> int:
+    """Create an empty file that only its owner can read (on Windows, whoever may read the folder), open for writing."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
+def begin_draft(draft: Path) -> int:
+    """The same for a name that only this process uses: what is there was left by a killed one with its number."""
+    draft.unlink(missing_ok=True)
+    return create_private(draft)
+
+
 def give_name(draft: Path, path: Path) -> None:
     """Give a finished file its name as well; unlike a rename, this raises `FileExistsError` if the name is taken.
 
@@ -59,7 +70,7 @@ def give_name(draft: Path, path: Path) -> None:
     except FileExistsError:
         raise
     except OSError:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(create_private(path))
         try:
             draft.replace(path)
         except BaseException:

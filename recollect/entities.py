@@ -107,7 +107,7 @@ class Loads:
 
     def _given_up(self) -> Unavailable:
         if self._closed:
-            return Unavailable("the memory is closed", field="memory")
+            return Unavailable("the memory is closed; open it again, and take a new handle from it", field="memory")
         return Unavailable("the load was cancelled; ask again", field="loader")
 
     async def close(self) -> None:

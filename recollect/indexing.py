@@ -111,7 +111,7 @@ class Indexing:
         """
         if self._index is None:
             log.warning(
-                "memories changed that an index should follow, but no index is set; run `recollect reindex` once one is"
+                "memories changed that an index should follow, but none is in use; run `recollect reindex` once one is"
             )
             return Changes(job.partition)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
@@ -50,10 +51,11 @@ class Org(Owner):
         ledger = self._flow.ledger
         since = "" if after is None else validate.identifier(after, "after")
         own: list[Partition] = []
-        async for each in named_partitions(ledger.store, Partition(self.id, since), validate.limit(limit)):
-            if each.org != self.id or len(own) == limit:
-                break
-            own.append(each)
+        async with aclosing(named_partitions(ledger.store, Partition(self.id, since), validate.limit(limit))) as named:
+            async for each in named:
+                if each.org != self.id or len(own) == limit:
+                    break
+                own.append(each)
         found = await holding_any(ledger, own)
         return [each.user for each in found], own[-1].user if len(own) == limit else None
 

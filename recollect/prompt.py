@@ -22,7 +22,7 @@ from recollect.records import Record
 from recollect.unfolding import unfolded
 
 HEADINGS = {
-    "instructions": "Standing instructions of the user",
+    "instructions": "Standing instructions",
     "profile": "About the user",
     "learnings": "Learned from working with the user",
     "summary": "Earlier in this conversation",

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from recollect.errors import EmbeddingError, RecollectError
 from recollect.pace import Pace
-from recollect.pieces import Pieces
 from recollect.records import Vector
+from recollect.subwords import Subwords
 
 _log = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ class StaticEmbedder:
         self._weights = _open_weights(folder / WEIGHTS_FILE, self.dimensions)
         if not self._vocabulary.is_file():
             raise EmbeddingError(_BROKEN)
-        self._pieces: Pieces | None = None
+        self._subwords: Subwords | None = None
         self._lock = threading.Lock()
         self._places: dict[str, int] = {}
         # Room for all at once: the system gives memory as it is written to, and nothing has to be moved to grow.
@@ -167,7 +167,7 @@ class StaticEmbedder:
     async def embed(self, texts: Sequence[str]) -> Floats:
         """One row of length one for each text; zeros for a blank text."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
-        if self._pieces is None and any(map(str.strip, texts)):
+        if self._subwords is None and any(map(str.strip, texts)):
             await asyncio.to_thread(self._load)  # some ten milliseconds
         pace = Pace(TEXTS_AT_ONCE)
         for place, text in enumerate(texts):
@@ -208,9 +208,9 @@ class StaticEmbedder:
             places = [*map(self._places.__getitem__, words)]
         return self._sums.take(places, axis=0), new
 
-    def _load(self) -> Pieces:
-        self._pieces = self._pieces or _load_pieces(self._vocabulary, len(self._weights))
-        return self._pieces
+    def _load(self) -> Subwords:
+        self._subwords = self._subwords or _load_subwords(self._vocabulary, len(self._weights))
+        return self._subwords
 
     def _learn(self, words: Sequence[str]) -> int:
         """Cache the sums of the words that are new, after making room for them. Return how many there are."""
@@ -232,12 +232,12 @@ class StaticEmbedder:
 
     def _piece_sums(self, words: Sequence[str]) -> Floats:
         """The sum of the vectors of each word's pieces. A word has at least one."""
-        pieces = self._load()
+        subwords = self._load()
         numbers: list[int] = []
         starts: list[int] = []
         for word in words:
             starts.append(len(numbers))
-            numbers += pieces.numbers(word)
+            numbers += subwords.numbers(word)
         sums: Floats = np.add.reduceat(self._weights[numbers].astype(np.float32), starts, axis=0)
         return sums
 
@@ -294,12 +294,12 @@ def _open_weights(path: Path, dimensions: int) -> NDArray[np.float16]:
 
 
 @functools.cache
-def _load_pieces(path: Path, count: int) -> Pieces:
+def _load_subwords(path: Path, count: int) -> Subwords:
     """What splits a word into pieces that have a vector."""
     try:
         vocabulary = json.loads(path.read_text(encoding="utf-8"))
         if len(vocabulary) != count:
             raise ValueError(f"{len(vocabulary)} pieces for {count} vectors")
-        return Pieces(vocabulary)
+        return Subwords(vocabulary)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise EmbeddingError(_BROKEN) from error

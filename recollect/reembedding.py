@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from recollect.errors import Conflict, EmbeddingError, RecollectError
@@ -73,10 +74,11 @@ class Reembedding:
             self._indexes.tell_of(set(seen))
             return
         try:
-            async for partition in named_partitions(self._ledger.store, page_size=PEEKED):
-                page = await self._ledger.list(Filter(partition, layers=EMBEDDED_LAYERS), limit=PEEKED)
-                self._indexes.tell_of({record.vector.model for record in page.records if record.vector})
-                return
+            async with aclosing(named_partitions(self._ledger.store, page_size=PEEKED)) as partitions:
+                async for partition in partitions:
+                    page = await self._ledger.list(Filter(partition, layers=EMBEDDED_LAYERS), limit=PEEKED)
+                    self._indexes.tell_of({record.vector.model for record in page.records if record.vector})
+                    return
         except RecollectError:
             pass  # a store that cannot be read will say so to callers that need to read it
 

@@ -215,7 +215,7 @@ async def _all_ended() -> None:
 
 
 def _closed() -> Unavailable:
-    return Unavailable("the memory is closed", field="memory")
+    return Unavailable("the memory is closed; open it again, and take a new handle from it", field="memory")
 '''
 
 MEMORY_HEAD = '''

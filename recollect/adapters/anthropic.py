@@ -10,12 +10,14 @@ runner tells Claude that it failed.
 
 from __future__ import annotations
 
-from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
-from anthropic.types.beta import BetaCacheControlEphemeralParam, BetaMemoryTool20250818Command
-
+from recollect.adapters import extra
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.claude import Refused, clear, perform
 from recollect.user import User
+
+with extra("anthropic"):
+    from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+    from anthropic.types.beta import BetaCacheControlEphemeralParam, BetaMemoryTool20250818Command
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):

@@ -12,31 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, cast
 
-from langchain.agents.middleware.types import (
-    AgentMiddleware,
-    AgentState,
-    ModelRequest,
-    ModelResponse,
-    PrivateStateAttr,
-)
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
-from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.documents import Document
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    convert_to_messages,
-    message_to_dict,
-    messages_from_dict,
-)
-from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
-from langgraph.runtime import Runtime
-from pydantic import ConfigDict, PrivateAttr
-from pydantic_core import from_json
-
-from recollect.adapters import langchain_shape
+from recollect.adapters import extra, langchain_shape
 from recollect.adapters.bridge import Bridge, SessionHandle, UserHandle
 from recollect.adapters.verbatim import (
     add_in_pieces,
@@ -57,6 +33,31 @@ from recollect.records import Hit, derived_id, iso
 from recollect.session import Session
 from recollect.unfolding import says_nothing, unfolded
 from recollect.user import User
+
+with extra("langchain"):
+    from langchain.agents.middleware.types import (
+        AgentMiddleware,
+        AgentState,
+        ModelRequest,
+        ModelResponse,
+        PrivateStateAttr,
+    )
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+    from langchain_core.chat_history import BaseChatMessageHistory
+    from langchain_core.documents import Document
+    from langchain_core.messages import (
+        AIMessage,
+        BaseMessage,
+        HumanMessage,
+        SystemMessage,
+        convert_to_messages,
+        message_to_dict,
+        messages_from_dict,
+    )
+    from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
+    from langgraph.runtime import Runtime
+    from pydantic import ConfigDict, PrivateAttr
+    from pydantic_core import from_json
 
 # ── messages ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -17,17 +17,20 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import psycopg
-from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
-from psycopg import sql
-from psycopg.types.json import Jsonb
-
+from recollect.adapters import extra
 from recollect.adapters.bridge import Bridge, SessionHandle, also_kept
-from recollect.adapters.langchain import to_stored
 from recollect.errors import Conflict, Unavailable, ValidationError
 from recollect.records import STANDS_IN
 from recollect.session import Session
+
+with extra("langchain-postgres"):
+    import psycopg
+    from langchain_core.chat_history import BaseChatMessageHistory
+    from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
+    from psycopg import sql
+    from psycopg.types.json import Jsonb
+
+    from recollect.adapters.langchain import to_stored
 
 CONNECT_S = 10
 LATE = timedelta(minutes=10)

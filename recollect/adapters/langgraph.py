@@ -18,22 +18,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    Item,
-    ListNamespacesOp,
-    MatchCondition,
-    Op,
-    PutOp,
-    Result,
-    SearchItem,
-    SearchOp,
-    TTLConfig,
-    get_text_at_path,
-    tokenize_path,
-)
-
+from recollect.adapters import extra
 from recollect.adapters.bridge import Bridge, MemoryHandle
 from recollect.adapters.langgraph_shape import (
     KEY,
@@ -53,6 +38,23 @@ from recollect.memory import Memory
 from recollect.pace import Pace
 from recollect.records import MINUTE_MS, Clock, Record, as_datetime, system_clock
 from recollect.user import User
+
+with extra("langgraph"):
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        Item,
+        ListNamespacesOp,
+        MatchCondition,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+        TTLConfig,
+        get_text_at_path,
+        tokenize_path,
+    )
 
 PAGE, FOUND_MAX, ADDED, EDITED = 1_000, 1_000, 90, 45
 """Records per page, hits per search, and additions and edits per commit, as the front door allows."""

@@ -11,15 +11,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, ToolCallBlock
-from llama_index.core.memory import BaseMemoryBlock
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
-
+from recollect.adapters import extra
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.verbatim import Call, add_what_fits, as_query, may_be_id
 from recollect.context_policy import ContextPolicy
 from recollect.errors import ValidationError
 from recollect.user import User
+
+with extra("llama-index"):
+    from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, ToolCallBlock
+    from llama_index.core.memory import BaseMemoryBlock
+    from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 ROLES = {
     MessageRole.USER: "user",

@@ -14,10 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
-from agents.items import TResponseInputItem
-from agents.memory import SessionSettings
-from pydantic_core import from_json
-
+from recollect.adapters import extra
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.openai_shape import NAME, SPOKEN, kind_of, to_stored
 from recollect.adapters.verbatim import (
@@ -34,6 +31,11 @@ from recollect.errors import NotFound
 from recollect.policies.shells import HOLE
 from recollect.unfolding import unfolded
 from recollect.user import User
+
+with extra("openai-agents"):
+    from agents.items import TResponseInputItem
+    from agents.memory import SessionSettings
+    from pydantic_core import from_json
 
 _POPPING: WeakValueDictionary[tuple[Any, ...], asyncio.Lock] = WeakValueDictionary()
 """Locks held while the newest item of a session is found and removed."""

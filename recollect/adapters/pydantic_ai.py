@@ -17,27 +17,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from pydantic import TypeAdapter
-from pydantic_ai.conversation_store import (
-    ConversationConflict,
-    ConversationEntry,
-    ConversationRecord,
-    ConversationStore,
-)
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    ModelRequest,
-    ModelResponse,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-    ToolReturnPart,
-)
-from pydantic_core import from_json, to_json
-from typing_extensions import TypedDict  # Pydantic accepts the one in `typing` only from Python 3.12 on
-
-from recollect.adapters import pydantic_shape
+from recollect.adapters import extra, pydantic_shape
 from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.verbatim import (
     Call,
@@ -57,6 +37,27 @@ from recollect.records import Record, derived_id
 from recollect.session import Session
 from recollect.unfolding import says_nothing
 from recollect.user import User
+
+with extra("pydantic-ai"):
+    from pydantic import TypeAdapter
+    from pydantic_ai.conversation_store import (
+        ConversationConflict,
+        ConversationEntry,
+        ConversationRecord,
+        ConversationStore,
+    )
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelMessagesTypeAdapter,
+        ModelRequest,
+        ModelResponse,
+        TextPart,
+        ThinkingPart,
+        ToolCallPart,
+        ToolReturnPart,
+    )
+    from pydantic_core import from_json, to_json
+    from typing_extensions import TypedDict  # Pydantic accepts the one in `typing` only from Python 3.12 on
 
 NAME, ENTRY = "pydantic_ai", "pydantic_ai_entry"
 AHEAD = "pydantic_ai_ahead"

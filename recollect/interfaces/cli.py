@@ -42,6 +42,7 @@ GUESSED = {
     **dict.fromkeys(("state", "scratchpad"), "working"),
     **dict.fromkeys(("start", "run", "server", "console"), "serve"),
     **dict.fromkeys(("check", "config", "status"), "doctor"),
+    **dict.fromkeys(("failures", "jobs"), "worker --failures"),
     "help": "--help",
     "version": "--version",
 }
@@ -74,7 +75,7 @@ class Commands(PlainFlags, TyperGroup):
             complain(plain(error))
             code = exit_code(error)
         except _UsageError as error:
-            complain(f"usage: {_usage(error)} (see --help)")
+            complain(f"usage: {_usage(error)} (see `{_help_of(error)}`)")
             code = BAD_INPUT
         except typer.Abort:
             code = INTERRUPTED
@@ -90,6 +91,11 @@ def _usage(error: Any) -> str:
     if "unexpected extra argument" in told:  # usually a text without quotes, which may be private
         return "Too many arguments; put a text of several words in quotes."
     return told
+
+
+def _help_of(error: Any) -> str:
+    """The command that explains the one that was used wrongly."""
+    return f"{error.ctx.command_path if error.ctx else 'recollect'} --help"
 
 
 def _output_failed(error: OSError) -> int:
@@ -116,7 +122,8 @@ def _unexpected(error: Exception) -> int:
 app = typer.Typer(
     name="recollect",
     cls=Commands,
-    help="The memory of conversational agents: one file, no server, no key.",
+    help="The memory of conversational agents: one file, no server, no key.\n\n"
+    "Begin with `recollect chat`. `recollect COMMAND --help` explains a command.",
     epilog=EXIT_CODES_HELP,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -35,13 +35,11 @@ def check_target(path: Path, *, force: bool) -> None:
 def write_lines(path: Path, lines: Iterable[str], *, force: bool) -> None:
     """Write a text file that appears complete or not at all; an existing one is replaced only with `force`.
 
-    The lines go to a file beside it that only its owner can read (on Windows, whoever may read the folder), are
-    synced to disk, and only then get the name.
+    The lines go to a private file beside it, are synced to disk, and only then get the name.
     """
     draft = path.with_name(f".{path.name[:100]}.{os.getpid()}.part")
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+        with os.fdopen(disk.begin_draft(draft), "w", encoding="utf-8", newline="\n") as file:
             for line in lines:
                 file.write(line + "\n")
             file.flush()

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from recollect import validate
 from recollect.entities import CachedEntity
 from recollect.episodes import Episode
 from recollect.errors import NotFound, ValidationError
@@ -16,7 +15,7 @@ from recollect.graph import Graph
 from recollect.interfaces.drawing import to_dot, to_svg
 from recollect.interfaces.files import check_target, write_lines
 from recollect.interfaces.knowing import percent, show_found
-from recollect.interfaces.options import Json, Org, OrgWide, Url, look, place, run
+from recollect.interfaces.options import Json, Org, OrgWide, Url, json_of, look, place, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, plural, say, table, visible
 from recollect.interfaces.whose import Whose
 from recollect.memory import Memory
@@ -82,7 +81,7 @@ def entities_put(
 
     Example: recollect entities put customer 42 '{"name": "Acme GmbH", "plan": "gold"}'
     """
-    given = validate.json_text(data, "data")
+    given = json_of(data, "data")
 
     async def keep(memory: Memory) -> CachedEntity:
         return await memory.entities(org).put(type, id, given, name=name, aliases=alias or [], ttl_s=life)

@@ -108,8 +108,8 @@ def import_file(
     A message: {"role": "user", "content": "...", "session": "monday", "created_at": "2026-03-01T09:30:00Z"}.
     A memory: {"content": "...", "metadata": {"topic": "work"}}.
 
-    Everything becomes memory of --user, whoever it belonged to, unless you give --user-from source. Files must be
-    plain files: no pipes, devices or symbolic links.
+    Everything becomes memory of --user, whoever it belonged to, unless you give --user-from source.
+    Files must be plain files: no pipes, devices or symbolic links.
 
     Example: recollect import export.zip --dry-run
     """

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from recollect import validate
 from recollect.errors import ValidationError
 from recollect.interfaces.importing import take_in
 from recollect.interfaces.options import (
     OrgWide,
     Where,
     filter_of,
+    json_of,
     look,
     place,
     run,
@@ -49,7 +49,7 @@ def add(
 
     Example: recollect add "The office is in Porto." --metadata '{"topic": "work"}'
     """
-    labels = None if metadata is None else validate.json_text(metadata, "metadata")
+    labels = None if metadata is None else json_of(metadata, "metadata")
 
     async def keep(memory: Memory) -> Record:
         owner = whose.owner(memory, org_wide)
@@ -136,7 +136,7 @@ def update(
         raise ValidationError(
             "nothing to change: give a text, --importance, --metadata or --expires-at", field="content"
         )
-    labels = None if metadata is None else validate.json_text(metadata, "metadata")
+    labels = None if metadata is None else json_of(metadata, "metadata")
 
     async def change(memory: Memory) -> Record:
         record = await whose.owner(memory, org_wide).update_memory(

@@ -161,7 +161,18 @@ def object_of(text: str | None, field: str) -> Any:
     """An object that was given as JSON."""
     if text is None:
         return None
-    value = validate.json_text(text, field)
+    value = json_of(text, field)
     if not isinstance(value, dict):
         raise ValidationError("must be a JSON object", field=field)
     return value
+
+
+def json_of(text: str, field: str) -> Any:
+    """A value that was given as JSON. The usual mistake is to leave its quotes to the shell, which removes them."""
+    try:
+        return validate.json_text(text, field)
+    except ValidationError as error:
+        if not error.message.startswith("must be one JSON document"):
+            raise
+        advice = """; put JSON in quotes, as in '{"topic": "work"}'"""
+        raise ValidationError(error.message + advice, field=field) from error

@@ -30,8 +30,8 @@ def reprocess(
 ) -> None:
     """Read stored conversations again, and show what would be learned; --apply learns it.
 
-    What was learned before is not learned twice, and what was undone stays undone. It can be stopped at any
-    point; run again, it resumes where it left off.
+    What was learned before is not learned twice, and what was undone stays undone.
+    It can be stopped at any point; run again, it resumes where it left off.
 
     Example: recollect reprocess --by rules
     """

@@ -10,7 +10,7 @@ import typer
 
 from recollect import validate
 from recollect.errors import TooLarge, ValidationError
-from recollect.interfaces.options import run
+from recollect.interfaces.options import json_of, run
 from recollect.interfaces.output import NOT_FOUND, emit, say, visible
 from recollect.interfaces.whose import Whose
 from recollect.user import User
@@ -53,7 +53,7 @@ def working_set(
 
     Example: recollect working set '{"step": 1, "plan": ["pack", "leave"]}' --session monday
     """
-    given = validate.json_text(data, "data")
+    given = json_of(data, "data")
     state = run(whose.url, lambda memory: _working(whose.of(memory), session, agent).set(given, version=version))
     _show_state(state, whose.as_json)
 
@@ -65,7 +65,7 @@ def working_patch(
 
     Example: recollect working patch '{"step": 2}' --session monday
     """
-    given = validate.json_text(data, "data")
+    given = json_of(data, "data")
     state = run(whose.url, lambda memory: _working(whose.of(memory), session, agent).patch(given, version=version))
     _show_state(state, whose.as_json)
 

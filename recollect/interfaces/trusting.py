@@ -69,7 +69,7 @@ def _show_undone(undone: Undone, as_json: bool, *, again: bool = False) -> None:
     if as_json:
         emit(undone.to_dict())
     elif undone.count:
-        done = "counts again" if again else "would be undone" if undone.dry_run else "undone"
+        done = "brought back" if again else "would be undone" if undone.dry_run else "undone"
         _counts(undone.changed, done)
         more = "" if again or undone.dry_run else f" `recollect redo {undone.id}` brings it back."
         say(f"{plural(undone.count, 'record')} {done}.{more}")

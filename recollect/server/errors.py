@@ -81,8 +81,8 @@ class Refused(RecollectError):
 class Unauthorized(Refused):
     """The same for a key that is missing, wrong, revoked or expired, so that guessing reveals nothing."""
 
-    def __init__(self) -> None:
-        super().__init__(401, "give a valid key: `Authorization: Bearer rk_...`", field="authorization")
+    def __init__(self, message: str = "give a valid key: `Authorization: Bearer rk_...`") -> None:
+        super().__init__(401, message, field="authorization")
 
 
 class TooMany(RateLimited):

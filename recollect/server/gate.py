@@ -27,6 +27,10 @@ PRINCIPAL = "recollect.principal"
 ORG_HEADER = "x-recollect-org"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 """Headers that a proxy adds to a request it forwards: the original client may be anywhere."""
+WITHOUT_KEYS = (
+    "this server has no keys yet: it answers programs on its own machine, at a loopback address and through no proxy. "
+    "`recollect keys create` makes a key"
+)
 GUARDED = ("/api", "/metrics", "/mcp")
 """Paths that need a key. Anybody may ask whether the server is up and what its API is."""
 FIGURES = "/metrics"
@@ -148,10 +152,9 @@ def of_this_machine(scope: Scope) -> Principal:
     """The operator at this machine. A page of another site in their browser is not the operator, nor is a proxy."""
     headers = Headers(scope=scope)
     client = scope.get("client")
-    if client is None or not is_loopback(client[0]) or not is_loopback(_name(headers.get("host", ""))):
-        raise Unauthorized
-    if any(name in headers for name in FORWARDED):
-        raise Unauthorized
+    is_near = client is not None and is_loopback(client[0]) and is_loopback(_name(headers.get("host", "")))
+    if not is_near or any(name in headers for name in FORWARDED):
+        raise Unauthorized(WITHOUT_KEYS)
     if is_from_elsewhere(headers):
         raise Forbidden("requests from pages of other sites are not allowed", field="origin")
     return Principal(validate.identifier(headers.get(ORG_HEADER, "default"), ORG_HEADER))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -597,8 +597,12 @@ def check_limit(limit: int, least: int = 1) -> None:
 
 async def named_partitions(
     store: Store, after: Partition | None = None, page_size: int = 1_000
-) -> AsyncIterator[Partition]:
-    """Every partition that has a name, in order; erased ones have no name, and nothing to look at."""
+) -> AsyncGenerator[Partition, None]:
+    """Every partition that has a name, in order; erased ones have no name, and nothing to look at.
+
+    Whoever wants only the first ones closes it (`aclosing`). Otherwise the event loop does so later, in a task of its
+    own, and complains if it is itself closed first.
+    """
     while page := await store.partitions(after, page_size):
         for partition in page:
             if not is_veil(partition):

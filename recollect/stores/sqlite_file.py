@@ -395,7 +395,11 @@ def _create_if_absent(path: Path) -> None:
     if not path.parent.is_dir():
         raise Unavailable("the folder of the database does not exist; create it first", field="store")
     draft = path.with_name(f".recollect-{os.getpid()}-{threading.get_ident()}.new")
+    leftovers = (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm"))
     try:
+        for leftover in leftovers:  # of a process that was killed here, and had the same number
+            leftover.unlink(missing_ok=True)
+        os.close(disk.create_private(draft))  # the log and its index get the same mode
         with closing(sqlite3.connect(draft, isolation_level=None)) as db:
             for pragma in DURABLE:
                 db.execute(f"pragma {pragma}")
@@ -410,7 +414,7 @@ def _create_if_absent(path: Path) -> None:
     except (sqlite3.Error, OSError) as error:
         raise Unavailable("the database file cannot be created there", field="store") from error
     finally:
-        for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm")):
+        for leftover in leftovers:
             leftover.unlink(missing_ok=True)
 
 
@@ -504,7 +508,8 @@ def unpacked(born: int) -> tuple[int, int]:
 
 
 def copy_into(db: Connection, target: Path) -> None:
-    """Write a snapshot of a database to a new file, and sync it to the disk."""
+    """Write a snapshot of a database to a new, private file, and sync it to the disk."""
+    os.close(disk.begin_draft(target))
     with closing(sqlite3.connect(target, isolation_level=None)) as copy:
         # All pages in one step, from one view of the log: nobody waits, and nothing written later is in it.
         db.backup(copy)

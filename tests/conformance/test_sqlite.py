@@ -1,6 +1,8 @@
 """The SQLite store keeps every promise."""
 
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 from contextlib import closing
@@ -13,7 +15,7 @@ from recollect.errors import Corrupt
 from recollect.filters import Filter
 from recollect.layers import PUBLIC_LAYERS
 from recollect.records import Changes, Job, Partition
-from recollect.stores import open_store, sqlite
+from recollect.stores import open_store, sqlite, sqlite_file
 from recollect.stores.contract import Mark, forget_whole, is_veil
 from recollect.stores.sqlite import _select, living_by_ids
 from recollect.stores.sqlite_file import MIGRATIONS
@@ -255,3 +257,45 @@ async def test_a_large_file_is_compacted_without_holding_it_in_memory(tmp_path: 
     # In a process of its own: what tests before this one took would hide what this one takes.
     told = subprocess.run([sys.executable, "-c", COMPACTING, url], capture_output=True, text=True, check=True)
     assert int(told.stdout) < 50_000, "half of what it holds, in KiB"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX has file modes")
+async def test_what_people_said_can_be_read_by_the_owner_of_the_file_alone(tmp_path: Path):
+    path, backup = tmp_path / "memories.db", tmp_path / "backup.db"
+    store = await sqlite.open_path(path)
+    try:
+        await store.commit(Changes(ANN, put=(message("m1", "Only for my eyes."),)), NOW)
+        await store.backup(backup)
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    finally:
+        await store.close()
+    assert {"memories.db", "memories.db-wal", "memories.db-shm", "backup.db"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+
+
+async def test_a_draft_left_by_a_killed_process_of_the_same_number_is_no_obstacle(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("os.getpid", lambda: 1)  # as in every container
+    names: list[Path] = []
+    with monkeypatch.context() as killed:
+        killed.setattr(sqlite_file.disk, "give_name", lambda draft, path: names.append(draft))
+        sqlite_file._create_if_absent(tmp_path / "memories.db")
+    names[0].write_bytes(b"half of a file")
+    Path(f"{names[0]}-wal").write_bytes(b"half of a log")
+    sqlite_file._create_if_absent(tmp_path / "memories.db")
+    assert [file.name for file in tmp_path.iterdir()] == ["memories.db"]
+    await (await sqlite.open_path(tmp_path / "memories.db")).close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX has file modes")
+async def test_a_file_that_was_opened_to_a_group_stays_so(tmp_path: Path):
+    path = tmp_path / "memories.db"
+    await (await sqlite.open_path(path)).close()
+    path.chmod(0o660)
+    store = await sqlite.open_path(path)
+    try:
+        await store.commit(Changes(ANN, put=(message("m1", "For all of us."),)), NOW)
+        await store.compact()
+        modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    finally:
+        await store.close()
+    assert modes == {0o660}

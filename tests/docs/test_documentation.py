@@ -107,6 +107,8 @@ def _a_folder_of_its_own(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 async def test_the_python_of_a_page_runs_from_top_to_bottom(page):
+    if any('quality="best"' in block.code and block.code.startswith(">>>") for block in blocks(page)):
+        pytest.importorskip("recollect_rerank", reason="no reranker here: install recollect[rerank]")
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page):
         if block.reason is not None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import copy
 import dataclasses
+import gc
 import inspect
 import pickle
+import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -306,6 +309,22 @@ async def test_pages_of_users_list_everyone_who_has_anything_and_nobody_else(mem
     assert listed == [f"user-{number:02}" for number in range(40) if number % 3 < 2]
     assert [each.user for each in await memory.users()] == listed
     assert await memory.check() == []
+
+
+async def test_a_look_at_the_first_users_leaves_the_event_loop_no_listing_to_close(tmp_path):
+    opened = partial(Memory.open, f"sqlite:///{tmp_path}/notes.db", embedder=HashingEmbedder(), worker=False)
+    async with opened() as memory:
+        for user in ("ann", "bob"):
+            await memory.user(user).add_memory("The boat is red.")
+    left, usual = [], sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(finalizer=lambda each: left.append(each.__qualname__) or usual.finalizer(each))
+    try:
+        async with opened() as memory:  # which looks at the oldest memories
+            page, after = await memory.org().users(limit=1)
+        gc.collect()
+    finally:
+        sys.set_asyncgen_hooks(*usual)
+    assert (len(page), after is None, left) == (1, False, [])
 
 
 async def test_describe_tells_which_parts_are_in_use(memory, store_name):

@@ -15,6 +15,7 @@ import pytest
 from recollect import Memory, consolidation, privacy, providers, reranking, sections
 from recollect.index import LONG_ASCII, LONG_CHARACTERS, READ_CHARACTERS, READ_ROWS, PartitionIndex
 from recollect.pace import PORTION, Pace, apart
+from recollect.policies.graph_views import Web
 from recollect.policies.trimming import sentences
 from recollect.postings import Vocabulary
 from recollect.providers import StaticEmbedder
@@ -173,8 +174,8 @@ async def test_texts_of_words_never_met_before_are_embedded_one_at_a_time(store_
 
 
 async def test_the_vocabulary_of_the_embedder_is_loaded_in_a_thread(store_name, monkeypatch):
-    loaders, load = [], providers._load_pieces
-    monkeypatch.setattr(providers, "_load_pieces", lambda *of: loaders.append(threading.get_ident()) or load(*of))
+    loaders, load = [], providers._load_subwords
+    monkeypatch.setattr(providers, "_load_subwords", lambda *of: loaders.append(threading.get_ident()) or load(*of))
     await StaticEmbedder().embed(["boat"])
     assert threading.get_ident() not in loaders != []
 
@@ -276,12 +277,14 @@ async def test_one_task_that_asks_and_asks_lets_others_run_in_between(memory, mo
     assert await turns_of_others(asked()) >= before + 40 - 1
 
 
-async def test_a_large_graph_is_put_together_in_a_thread(memory):
+async def test_a_large_graph_is_put_together_in_a_thread(memory, monkeypatch):
     graph = memory.user("ann").graph
     for number in range(PORTION // 2):
         await graph.relate(f"Ann of house {number}", "knows", f"Ben of house {number}")
-    assert await turns_of_others(graph.whole()) > 1
+    threads, relations = [], Web.relations
+    monkeypatch.setattr(Web, "relations", lambda *of: threads.append(threading.get_ident()) or relations(*of))
     whole = await graph.whole()
+    assert threading.get_ident() not in threads != []
     assert (len(whole.entities), len(whole.relations)) == (PORTION, PORTION // 2)
     assert "Ben of house 7" in (await memory.user("ann").get_context("Whom does Ann of house 7 know?")).system
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import threading
 import time
 
 import pytest
 
 from recollect import Memory, sync
+from recollect.adapters import extra
 from recollect.adapters.bridge import Bridge
 from recollect.errors import Unavailable, ValidationError
 
@@ -70,6 +72,12 @@ async def test_a_loop_that_blocks_the_one_it_waits_for_is_reported(memory, monke
     other.start()
     other.join()  # blocks our loop, which the other thread waits for
     assert isinstance(found[0], Unavailable)
+
+
+def test_a_framework_that_is_not_installed_is_named_with_what_to_install():
+    told = r'no_such is missing: pip install "recollect\[openai-agents\]"'
+    with pytest.raises(ModuleNotFoundError, match=told), extra("openai-agents"):
+        importlib.import_module("no_such")
 
 
 def _error(bridge, user):

@@ -75,6 +75,7 @@ def test_a_usage_error_is_one_line_on_standard_error_and_exit_2(recollect, argum
     assert ran.out == ""
     assert ran.err.startswith("recollect: usage: ")
     assert ran.err.count("\n") == 1
+    assert "--help`)" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -112,13 +113,20 @@ def test_a_guessed_command_names_the_right_one(recollect, guess):
     ran = recollect(guess, "something", at=None)
     assert ran.code == 2
     assert f"use `recollect {GUESSED[guess]}`" in ran.err
-    assert recollect(GUESSED[guess], "--help", at=None).code == 0
+    assert recollect(*GUESSED[guess].split(), "--help", at=None).code == 0
 
 
 def test_unquoted_words_get_a_hint_to_quote_them_and_are_not_shown(recollect):
     ran = recollect("add", "my", "secret", "diary", at=None)
     assert ran.code == 2
     assert "in quotes" in ran.err and "diary" not in ran.err
+
+
+@pytest.mark.parametrize("arguments", [["search", "tea", "--where"], ["add", "tea", "--metadata"]])
+def test_json_whose_quotes_the_shell_took_gets_a_hint_to_quote_it(recollect, arguments):
+    ran = recollect(*arguments, "{topic: work}")
+    assert ran.code == 2
+    assert """put JSON in quotes, as in '{"topic": "work"}'""" in ran.err
 
 
 def test_an_error_names_the_field_and_never_the_value(recollect):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, Route, async_playwright, expect
 from server_stage import listening, opened
 
 from recollect.server import sample
@@ -183,6 +183,22 @@ async def test_a_person_changes_a_memory_and_thinks_twice_before_forgetting_it(a
         await page.get_by_role("button", name="Forget").click()
         await page.locator("dialog").get_by_role("button", name="Forget").click()
         await expect(page.locator("#notices")).to_contain_text("Forgotten for good")
+
+
+async def test_a_page_that_is_still_on_its_way_asks_too_before_it_forgets(address):
+    async def half(route: Route) -> None:
+        answer = await route.fetch()
+        text = await answer.text()
+        end = text.index("</form>", text.rindex(">Forget<"))
+        await route.fulfill(response=answer, body=text[: end + len("</form>")])
+
+    async with browsing() as page:
+        await page.goto(f"{address}/users/noor/memories")
+        await page.route(re.compile("/memories/[^/]+$"), half)
+        await page.get_by_role("link", name="Buses from Bergen").click()
+        await page.get_by_role("button", name="Forget").click()
+        await page.get_by_role("button", name="Cancel").click()
+        await expect(page.locator(".statement")).to_contain_text("Buses from Bergen")
 
 
 async def test_a_person_corrects_the_profile_and_looks_back(address):

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+from itertools import product
 
 import pytest
+
+from recollect import Memory
+from recollect.importers.kinds import open_source
+from recollect.importers.writing import bring_in
+from recollect.profile import Fact
+from recollect.user import User
 
 GOOD = {"role": "user", "content": "I drink oolong.", "session": "monday"}
 
@@ -328,6 +336,27 @@ def test_of_facts_without_dates_the_last_one_is_current(recollect, lines, values
     before = recollect("export").out.splitlines()[1:]
     assert recollect("import", file, "--json").json["new"] == 0
     assert recollect("export").out.splitlines()[1:] == before
+
+
+@pytest.mark.parametrize("steps", [*product((0, 1), repeat=4)], ids=str)
+async def test_facts_without_dates_are_known_again_however_fast_they_were_stored(lines, clock, monkeypatch, steps):
+    wait, add_fact, took = asyncio.sleep, User.add_fact, iter(steps)
+
+    async def waited(seconds: float) -> None:
+        clock.advance(seconds=seconds)
+        await wait(0)
+
+    async def added(user: User, **fact: str) -> Fact:
+        clock.advance(milliseconds=next(took, 0))
+        return await add_fact(user, **fact)
+
+    monkeypatch.setattr(asyncio, "sleep", waited)
+    monkeypatch.setattr(User, "add_fact", added)
+    file = lines(*({"key": "city", "value": value} for value in ("Oslo", "Bergen", "Oslo", "Bergen")))
+    async with Memory.open("memory://", embedder="none", worker=False, clock=clock) as memory:
+        with open_source("jsonl", file) as source:
+            first, again = [await bring_in(source, lambda _: memory.user("ann")) for _ in range(2)]
+    assert (first.new, again.new, again.known) == (4, 0, 4)
 
 
 def test_importing_again_does_not_undo_what_was_said_since(recollect, lines):

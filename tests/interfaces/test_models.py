@@ -60,6 +60,7 @@ def test_models_can_be_built_or_listed_and_nothing_else(recollect):
 
 
 def test_reembedding_is_counted_done_and_then_nothing_is_left(recollect, weights, monkeypatch):
+    pytest.importorskip("onnxruntime", reason="no onnxruntime here: install recollect[minilm]")
     for text in ("The cat sat on my mat.", "The dog ran in the garden."):
         recollect("add", text, "--user", "ann")
     recollect("models", "build", "--from", weights, at=None)

@@ -133,6 +133,7 @@ async def test_a_tool_adds_nothing_once_the_daily_quota_of_memories_is_used_up(t
 
 
 async def test_an_agent_is_given_what_its_table_says_counted_in_its_models_tokens(tmp_path, clock):
+    pytest.importorskip("rs_bpe", reason="no exact counts here: install recollect[tokens]")
     table = 'layers = ["fact"]\ncontext_tokens = 300\nquality = "fast"'
     async with talking(tmp_path, clock, [SAYS], table) as (service, client, asked):
         await service.memory.user("ann").add_fact("city", "Bergen")

@@ -360,6 +360,7 @@ async def test_without_keys_a_request_forwarded_by_a_local_proxy_does_not_count_
     for path in ("/api/users", "/metrics", "/users/ann/memories"):
         answer = await client.get(path, headers=added, follow_redirects=True)
         assert "ann" not in answer.text and (answer.status_code == 401 or answer.url.path == "/sign-in"), path
+    assert "recollect keys create" in (await client.get("/api/users", headers=added)).json()["detail"]
     right = await bearer(service, org="default")
     assert (await client.get("/api/users", headers=right | added)).json()["users"] == ["ann"]
 

@@ -126,7 +126,7 @@ async def main():
     async with Memory.open("memory://", worker=False) as memory:
         assert "recollect.enrich.rules" not in sys.modules
         await rehearse(memory, "en")
-        assert "recollect.enrich.rules" in sys.modules and providers._load_pieces.cache_info().currsize == 1
+        assert "recollect.enrich.rules" in sys.modules and providers._load_subwords.cache_info().currsize == 1
         assert await memory.users() == []
 
 asyncio.run(main())

@@ -11,10 +11,13 @@ import sys
 import zipfile
 from typing import Any
 
+import pytest
+
+pytest.importorskip("onnxruntime", reason="no onnxruntime here: install recollect[minilm]")
+
 import numpy as np
 import onnx
 import onnxruntime
-import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from recollect import Memory, wire

@@ -170,7 +170,7 @@ def test_a_call_in_progress_when_the_memory_closes_is_refused_and_does_not_wait_
     assert began.wait(10)
     memory.close()
     reader.join(10)
-    assert told == ["the memory is closed"]
+    assert told == ["the memory is closed; open it again, and take a new handle from it"]
 
 
 def test_two_threads_may_close_a_memory_at_once(monkeypatch):

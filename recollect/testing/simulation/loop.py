@@ -53,8 +53,10 @@ class Life:
         """Let go of what was kept, when nobody looks any more."""
         for task in self._kept:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
+            coro = task.get_coro()  # from Python 3.12 on, a task may have none
             with suppress(BaseException):
-                task.get_coro().close()
+                if coro is not None:
+                    coro.close()
         self._kept.clear()
 
 

@@ -136,8 +136,8 @@ function toNewest(behavior = "smooth") {
 document.addEventListener("submit", (event) => {
   const form = event.target;
   const question = form.dataset.confirm;
+  if (!question || form.dataset.confirmed) return;
   const dialog = document.getElementById("confirm");
-  if (!question || !dialog || form.dataset.confirmed) return;
   event.preventDefault();
   event.stopImmediatePropagation();
   dialog.querySelector("p").textContent = question;

@@ -19,11 +19,11 @@ Union = tuple[int, int, int, int, str]
 """Two neighbours that may be joined; the smallest is joined first: rank, numbers of both, place of the first, union."""
 
 
-class Pieces:
+class Subwords:
     """A vocabulary, as its pieces in the order of their numbers.
 
     >>> marks = [*MARKS, *(f"<0x{byte:02X}>" for byte in range(256))]
-    >>> Pieces([*marks, "a", "b", "c", "bc", "ab"]).numbers("abc")
+    >>> Subwords([*marks, "a", "b", "c", "bc", "ab"]).numbers("abc")
     [259, 262]
     """
 
