@@ -23,7 +23,7 @@ from recollect.policies.facts import SURE, faded
 from recollect.policies.fencing import safe
 from recollect.policies.graph_views import Entity, Relation, Web
 from recollect.policies.graphs import SAID_BY_FACTS, USER
-from recollect.policies.keys import KEYS, key_of
+from recollect.policies.keys import KEYS, ROLES, key_of
 from recollect.policies.learnings import Shown, top
 from recollect.policies.merging import normal
 from recollect.policies.notes import TOGETHER, Noted, note
@@ -273,7 +273,8 @@ _KIN = frozenset((
     "partner", "wife", "husband", "spouse", "girlfriend", "boyfriend", "fiance", "child", "son", "daughter", "parent",
     "mother", "father", "sibling", "sister", "brother", "relative", "grandmother", "grandfather", "aunt", "uncle",
     "cousin", "niece", "nephew", "half sister", "half brother", "grandson", "granddaughter",
-    "grandchild", "friend", "colleague", "boss", "roommate", "neighbour", "pet", "dog", "cat",
+    "grandchild", "friend", "colleague", "boss", "roommate", "neighbour", "teacher", "pet", "dog", "cat",
+    *(role.replace("_", " ") for role in ROLES),
 ))  # fmt: skip
 """Relations that say what somebody is to somebody else."""
 _ANIMALS = frozenset(("dog", "cat"))
@@ -281,6 +282,7 @@ _ANIMALS = frozenset(("dog", "cat"))
 _KEY_OF = {
     "lives_in": "city", "works_at": "employer", "comes_from": "hometown", "owns": "device", "drives": "vehicle",
     "uses": "tool", "partner": "partner", "friend": "friend", "colleague": "colleague", "pet": "pet",
+    **{name: name for name in ("roommate", "neighbour", "teacher", *ROLES)},
     **dict.fromkeys(("child", "son", "daughter"), "child"),
     **dict.fromkeys(("parent", "mother", "father"), "parent"),
     **dict.fromkeys(("sibling", "sister", "brother", "half_sister", "half_brother"), "sibling"),

@@ -39,10 +39,37 @@ _STARTS_A_CLAUSE = (
 _MEANT = re.compile(
     rf"(?:i (?:actually |really |just |obviously )?(?:meant(?! (?:every|each|all)\b)|mean(?!,)(?! {_STARTS_A_CLAUSE})"
     rf"|said(?! (?:{_STARTS_A_CLAUSE}|\x00))(?= [^.!?\x00]{{1,40}},? not )|was (?:asking|talking) about"
-    r"|was referring to)|what i meant (?:was|is))(?: to say| was)?(?! (?:to|it|well|no|business|that as|for"
-    r"|everything|what i said)\b)[\s:,]+(?P<what>\S.{0,158})"
+    r"|was referring to)|what i meant (?:was|is))(?: to say| was)?(?! (?:to(?! (?:the|my|our|an?)\b)|it|well|no"
+    r"|business"
+    r"|that as|for(?! (?:the|my|our|an?|\d+)\b)|everything|what i said)\b)[\s:,]+(?P<what>\S.{0,158})"
 )
 """'I mean' in passing means nothing: "I mean, it's your life". With a thing after it, it puts right: "I mean Bern"."""
+_NOT_BUT_MEANT = re.compile(
+    r"not (?!(?:really|sure|quite|bad|at all|yet|now)\b)[^.!?\x00]{2,40}?,? (?:but )?(?:i|what i) (?:meant"
+    r"|said)(?: was)?"
+    rf"(?! {_STARTS_A_CLAUSE})[\s:,]+(?P<what>\S.{{0,158}})"
+)
+"""'No, not the yellow one, I meant the red one'."""
+_OF_WHAT = r"(?:to|for|in|on|at|from|with|by|the|my|your|this|that|each|every|\d[\w:.]*)"
+_NO_THING = (
+    r"(?:(?:really|honest|certain|definite|absolute|probab|actual|necessari|exact)\w*|thanks?|maybe|yet|now|sure|quite"
+    r"|why|just|only|so|today|good|bad|great|fine|ok|okay|too|also|much|anymore|ever)"
+)
+_NO_VERB = (
+    r"(?!.*\b(?:is|isn't|are|was|were|do|does|did|can|could|will|would|has|have|had|should|must|am|i'm|i've|it|it's|he|she"
+    r"|we|they|you|point|mood|problem|thing|way|case|idea)\b)"
+)
+"""What is put right is a thing or a time; with a verb it is a sentence that says no: "no, the shop is not open"."""
+_THIS_NOT_THAT = re.compile(
+    r"(?:not (?P<first>to|for|in|on|at|from|with|by|the|my) (?!(?:the |my )?(?:mood|problem|point|thing|case|way|fault"
+    r"|business|idea|plan)\b)[^,.!?\x00]{2,40}, (?:but )?(?=(?P=first) ))?(?P<what>"
+    rf"(?(first){_NO_VERB}(?!.*\bi\b)[^.!?\x00]{{2,100}}"
+    r"|(?:i (?:need|want|needed|wanted|asked for) (?!to\b)[^.!?,\x00]{2,60}"
+    rf"|{_NO_VERB}(?!.*\bi\b)(?:{_OF_WHAT} [^.!?,\x00]{{1,40}}"
+    rf"|(?!{_NO_THING}\b)[\w'-]{{2,}}(?= not [\w'-]+[\s.!]*\Z))),? "
+    rf"not (?:{_OF_WHAT}\b[^.!?,\x00]{{0,40}}|(?!{_NO_THING}\b)[\w'-]{{2,}})))[\s.!]*\Z"
+)
+"""'No, Thursday not Tuesday', 'no, not to the sender, to the receiver'."""
 _NOT_ASKED = re.compile(
     r"(?:that's|thats|that is|this is|it's) not what i (?:asked|meant|wanted|said|was asking)(?: for"
     r"| about)?[\s,.!;:-]{1,4}(?:i (?:wanted|want|asked for|asked about|asked|meant|need|needed|was asking (?:about"
@@ -80,10 +107,11 @@ def _was_asked(answered: str) -> bool:
     return ends is not None and "?" in ends.group() and _OFFER.search(ends.group()) is None
 
 
-def corrections(sentences: list[Sentence], answered: str, facts: Sequence[Draft]) -> Iterator[Draft]:
+def corrections(text: str, sentences: list[Sentence], answered: str, facts: Sequence[Draft]) -> Iterator[Draft]:
     """'No, I meant metric units' after an answer. Only the beginning of the message is read.
 
-    A fact that contradicts the answer ("No, my name is Anna") is a correction as well.
+    A fact that contradicts the answer ("No, my name is Anna") is a correction as well. What is kept comes from the
+    `text` as written: in the sentences quotes and code are blanked, and "I meant `retries`" would say nothing.
     """
     if not sentences or not answered or sentences[0].start > _BEGINNING:
         return
@@ -94,20 +122,30 @@ def corrections(sentences: list[Sentence], answered: str, facts: Sequence[Draft]
     for pattern, lead, confidence in (
         (_NOT_ASKED, "the user wanted ", 0.85),
         (_MEANT, "the user meant ", 0.9),
+        (_NOT_BUT_MEANT, "the user meant ", 0.85),
         (_WRONG, "", 0.8),
     ):
         if match := pattern.match(joined, at):
-            yield _learned(sentences, start.start, match, lead, confidence)
+            yield _learned(text, sentences, start.start, match, lead, confidence)
             return
     # "No! That's magical" and "No. But she's poorly" take nothing back.
     takes_back = denied and _TAKES_BACK.search(denied.group()) and at < len(start.low)
     if takes_back and not _was_asked(answered) and (match := _IT_IS.match(joined, at)):
-        yield _learned(sentences, start.start, match, "", 0.7)
+        yield _learned(text, sentences, start.start, match, "", 0.7)
         return
     fact = next((draft for draft in facts if draft.corrects), None)
     against = fact is not None and fact.instead_of and fact.instead_of.lower() in answered.lower()
     if fact is not None and (denied or against):
         yield Draft("learning", "correction", *_whole_correction(sentences, fact))
+        return
+    marked = takes_back and denied and _MARKED.search(denied.group()) and not _was_asked(answered)
+    if marked and (match := _THIS_NOT_THAT.match(start.low, at)):
+        lead = "" if match["what"].startswith("i ") else "the user meant "
+        yield _learned(text, sentences, start.start, match, lead, 0.75)
+
+
+_MARKED = re.compile(r"[,.!:]")
+"""What sets "No, not that" apart from "no rush, not urgent"."""
 
 
 def _whole_correction(sentences: list[Sentence], fact: Draft) -> tuple[str, float, tuple[int, int]]:
@@ -163,12 +201,21 @@ def _joined(sentences: list[Sentence]) -> str:
     return text
 
 
-def _learned(sentences: list[Sentence], start: int, match: re.Match[str], lead: str, confidence: float) -> Draft:
+def _learned(
+    text: str, sentences: list[Sentence], start: int, match: re.Match[str], lead: str, confidence: float
+) -> Draft:
     """The correction in the user's own words, to the end of the sentence in which it is said."""
     first, last = (start + place for place in match.span("what"))
-    words = _as_written(sentences, first, last)
-    text = " ".join(words.split()).rstrip(" ,;-")
-    return Draft("learning", "correction", lead + text, confidence, (start + match.start(), first + len(words)))
+    last = first + len(_as_written(sentences, first, last))
+    blanked = _BLANKED.search(match.string, match.start(), match.start("what"))
+    if blanked and (code := text[start + blanked.start() : first].lstrip()):
+        first -= len(code)
+    words = " ".join(text[first:last].split()).rstrip(" ,;-")
+    return Draft("learning", "correction", lead + words, confidence, (start + match.start(), last))
+
+
+_BLANKED = re.compile(r"\s+\Z")
+"""The room before a correction, in which there may have been code: "I meant `retries` not `timeout`"."""
 
 
 def _as_written(sentences: list[Sentence], first: int, last: int) -> str:
@@ -217,7 +264,8 @@ _QUESTIONS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("name",
             r"\bwhat(?:'s| is) your (?:first |full )?name\b|\bmay i (?:have|know|ask) your name\b"
             r"|\bwho am i (?:speaking|talking|chatting) (?:to|with)\b|\bcan i (?:get|have) your name\b"
-            r"|\byour name\W*\Z"),
+            r"|\b(?:confirm|tell me|give me|have|get|share) your (?:full |first )?name\b|\byour (?:full |first )?name"
+            r"(?:,? please)?\W*\Z"),
         ("nickname", r"\bwhat (?:should|can|may|do) i call you\b|\bhow should i (?:address|call) you\b"),
         ("city",
             r"\bwhere (?:do you|are you) (?:live|living|based|located|currently living|currently based)\b|\b(?:what"
@@ -245,7 +293,10 @@ _QUESTIONS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("favorite", r"\bwhat(?:'s| is| are) your (?:all[- ]time )?favou?rite (?P<what>[a-z]+(?: [a-z]+)?)\W*\Z"),
     )
 )  # fmt: skip
-_NOT_ASKED_OF_USER = re.compile(r"\b(?:character|would|could|hero|if you|brand|company's|imagine|story)\b")
+_NOT_ASKED_OF_USER = re.compile(
+    r"\b(?:character|would|could(?! you (?:please )?(?:confirm|tell|give|share)\b)|hero|if you|brand|company's"
+    r"|imagine|story)\b"
+)
 _LEAD = re.compile(
     r"(?:(?:oh|well|um|uh|hmm|yes|yeah|yep|sure|ok|so|it's|its|it is|that's|that'd be|i'm|im|i am|my name is"
     r"|i live in|in|from|just|probably not|about|around|on|a|an|the|definitely|mainly|mostly|i speak|i use"

@@ -77,6 +77,25 @@ _VISITS_SCHOOL = re.compile(
 _AT_SCHOOL = re.compile(r" at ")
 
 
+_AS_A_PUPIL = re.compile(
+    r" (?:(?:back )?in|at) (?:(?:high|secondary|primary|middle|elementary|grammar|sunday) )?school\b"
+)
+MAJOR_IS = re.compile(r"my (?:college |university |main |double )?majors?(?:'s| is| was| are) (?:in )?(?P<degree>\Z)?")
+_OF_A_MAJOR = words(
+    """
+    undecided, undeclared, boring, useless, worthless, interesting, fun, difficult, easy, tough, not, called, going,
+    similar, related, different, unrelated, complaint, problem, concern, issue, competitive, demanding
+    """
+)
+
+
+def major(said: Said, match: Match) -> Drafts:
+    """'My major is mechanical engineering'."""
+    first_word = said.clause.low[match.end() :].split(" ", 1)[0].strip(".,!")
+    if first_word not in _OF_A_MAJOR:
+        yield from studies(said, match)
+
+
 def studies(said: Said, match: Match) -> Drafts:
     """'I studied physics at MIT': the subject, with the school if it is named."""
     clause = said.clause
@@ -86,8 +105,8 @@ def studies(said: Said, match: Match) -> Drafts:
     if not 1 <= len(words) <= 5 or not _is_subject(words) or "for fun" in clause.low:
         return
     first, last = match.start("degree") if match["degree"] else match.end(), match.end() + len(subject)
-    if _CARES_FOR.match(clause.low, last):
-        return
+    if _CARES_FOR.match(clause.low, last) or ("studied" in match.group() and _AS_A_PUPIL.match(clause.low, last)):
+        return  # a subject at school is nothing that one has studied
     at_school = _AT_SCHOOL.match(clause.low, last)
     where = school(clause, at_school.end()) if at_school else None
     if where is not None:

@@ -68,17 +68,18 @@ _NOT_EATEN = {food: food for food in NOT_EATEN | {"alcohol"}}
 
 
 _FOR_A_WHILE = re.compile(
-    r"\b(?:any ?more|often|much|enough|this (?:week|month)|today|tonight|for lent|for (?:a|the|two"
+    r"\b(?:any ?more|often|much|(?<!funny )(?<!oddly )(?<!strangely )enough|this (?:week|month)|today|tonight"
+    r"|for lent|for (?:a|the|two"
     r"|three) (?:\w+ )?(?:days?|weeks?|months?)|right now|until|after (?:noon|\d))\b"
 )
 
 
 def not_eaten(said: Said, match: Match) -> Drafts:
-    """'I don't eat pork or shellfish': all of it in one value, because it is one diet."""
+    """'I don't eat pork or shellfish': beside a diet, not instead of one. A vegetarian may not eat eggs either."""
     found = list(listed(said.clause, match.end(), in_table(_NOT_EATEN)))
     if found and _DIET_END.match(said.clause.low, found[-1].last) and not _FOR_A_WHILE.search(said.clause.low):
-        first, last = found[0].first, found[-1].last
-        yield said.fact("diet", Value(f"no {said.clause.low[first:last]}", first, last), 0.75)
+        for value in found:
+            yield said.fact("avoids", value, 0.75)
 
 
 EATS_AGAIN = re.compile(
@@ -89,9 +90,11 @@ EATS_AGAIN = re.compile(
 
 
 def eats_again(said: Said, match: Match) -> Drafts:
-    """'I eat meat again': the end of whatever diet it was."""
+    """'I eat meat again': the end of whatever diet it was, and of going without it."""
     if not NOT_EATEN.isdisjoint(match["what"].split()):
         yield said.ended_fact("diet", Value("", match.start(), match.end()), 0.8)
+        for value in listed(said.clause, match.start("what"), in_table(_NOT_EATEN)):
+            yield said.ended_fact("avoids", value, 0.8)
 
 
 ALLERGIC = re.compile(
@@ -189,9 +192,9 @@ def allergy(said: Said, match: Match) -> Drafts:
 
 HAVE_CONDITION = re.compile(
     r"(?:also |currently )*(?:have(?: had)?|(?<=i've )had|(?<=ive )had"
-    r"|'ve got|got|suffer (?:from|with)|live with|living with|struggle with|struggling with"
+    r"|'ve got|got|get|suffer (?:from|with)|live with|living with|struggle with|struggling with"
     r"|deal with|dealing with|battling|battle|suffering from|manage)(?: (?:severe|bad|mild|really bad"
-    r"|terrible|a mild case of|some|pretty bad|a history of|serious|high-functioning"
+    r"|terrible|terribly|easily|a mild case of|some|pretty bad|a history of|serious|high-functioning"
     r"|low-grade))* "
 )
 CONDITION_OF = re.compile(r"(?:someone|a person|somebody) (?:with|who has|living with|that has) ")
@@ -201,7 +204,7 @@ DIAGNOSED = re.compile(
 )
 AM_CONDITION = re.compile(
     rf"(?:a )?(?P<what>{'|'.join(sorted(map(re.escape, ADJECTIVE_CONDITIONS), key=len, reverse=True))})(?![\w-])"
-    r"(?! (?:about|to)\b)"
+    r"(?! (?:about|to)\b)(?P<where> in (?:(?:my|the) )?(?:one|left|right) (?:ear|eye))?"
 )
 
 
@@ -293,7 +296,11 @@ def diagnosed(said: Said, match: Match) -> Drafts:
         )
         small = re.match(r"(?:a |an |some |mild |severe )*", cut)
         shift = small.end() if small else 0
-        if cut[shift:] and open_end and not re.search(r"\b(?:sense|humou?r|laziness|stupidity|being)\b", cut.lower()):
+        if (
+            cut[shift:]
+            and open_end
+            and not re.search(r"\b(?:sense|humou?r|laziness|stupidity|being|having)\b", cut.lower())
+        ):
             first = open_end.first + shift
             found = [Value(cut[shift:], first, open_end.first + len(cut))]
     for value in found:
@@ -302,7 +309,9 @@ def diagnosed(said: Said, match: Match) -> Drafts:
 
 def am_condition(said: Said, match: Match) -> Drafts:
     """'I'm diabetic'."""
-    yield said.fact("medical_condition", Value(ADJECTIVE_CONDITIONS[match["what"]], *match.span("what")), 0.85)
+    where = match["where"] or ""
+    first, last = match.start("what"), match.end("where") if where else match.end("what")
+    yield said.fact("medical_condition", Value(ADJECTIVE_CONDITIONS[match["what"]] + where, first, last), 0.85)
 
 
 _DOSE = r"(?:(?:a|an|my|some|daily|low[- ]dose|oral|weekly) )*(?:\d[\d.,]* ?(?:mg|mcg|g|ml|units) (?:of )?)?"
@@ -312,10 +321,17 @@ TAKES = re.compile(
     rf"|started(?: taking| on)?|got put on|got prescribed|inject|injecting) {_DOSE}"
 )
 OFF = re.compile(rf"(?:now |finally |completely )*(?:off|done with) (?:the )?{_DOSE}")
-PUT_ON = re.compile(
-    r"(?:my |the )?(?:dr\.?|doctor|doc|gp|consultant|specialist|neurologist|cardiologist|psychiatrist)(?: [a-z]+)?"
-    rf"(?: has| just| now)* (?:put me on|prescribed me|prescribed|started me on|switched me to) {_DOSE}"
+_PRESCRIBER = (
+    r"(?:they|(?:my |the )?(?:dr\.?|doctor|doc|gp|consultant|specialist|neurologist|cardiologist"
+    r"|psychiatrist)(?: [a-z]+)?)"
+    r"(?:'ve| have| has| just| now)*"
 )
+PUT_ON = re.compile(rf"{_PRESCRIBER} (?:put me on|prescribed me|prescribed|started me on|switched me to) {_DOSE}")
+TAKEN_OFF = re.compile(rf"{_PRESCRIBER} (?:took|taken) me off (?:the )?{_DOSE}")
+SWITCHED = re.compile(
+    rf"(?:{_PRESCRIBER} (?:switched|changed|moved) me|(?:i|i've|i have)(?: just| recently)* switched) from "
+)
+_TO = re.compile(r" (?:on)?to ")
 _NOT_REGULARLY = re.compile(
     r"\b(?:sometimes|occasionally|rarely|when|whenever|if|tonight|yesterday|once|as needed|before (?:a|my|the)|should"
     r"|instead|or|test|quiz|exam|course|class|article|paper|essay|project|research)\b"
@@ -335,17 +351,41 @@ def takes(said: Said, match: Match) -> Drafts:
         yield said.fact("medication", value, 0.88)
 
 
+def switched(said: Said, match: Match) -> Drafts:
+    """'The doctor switched me from lisinopril to losartan': the end of one, the beginning of the other."""
+    before = _medicine_before(said.clause, match.end())
+    joint = _TO.match(said.clause.low, before.last) if before else None
+    after = _medicine(said.clause, joint.end()) if joint else None
+    if before and after:
+        yield said.ended_fact("medication", before, 0.85)
+        yield said.fact("medication", after, 0.88)
+
+
+def _medicine_before(clause: Clause, at: int) -> Value | None:
+    """A medicine and its dose, whatever follows."""
+    found = known(MEDICATIONS, clause, at)
+    dosed = found and _DOSED.match(clause.low, found.last)
+    return Value(found.text, found.first, dosed.end()) if found and dosed else found
+
+
 def off(said: Said, match: Match) -> Drafts:
     """'I'm off the antidepressants now'."""
     for value in listed(said.clause, match.end(), _medicine, most=6):
         yield said.ended_fact("medication", value, 0.85)
 
 
-_DOSED = re.compile(r",? \(?\d[\d.,]* ?(?:mg|mcg|g|ml|units)\b\)?")
+_DOSED = re.compile(
+    r"(?:,? \(?\d[\d.,]* ?(?:mg|mcg|g|ml|units)\b\)?)?(?: (?:once|twice|(?:two|three|four|2|3|4|\d) times) (?:a|per"
+    r"|every) (?:day"
+    r"|week)| (?:every|each) (?:day|morning|evening|night|week)| (?:in the (?:morning|evening|afternoon)s?"
+    r"|at (?:night|bedtime|noon|lunch|breakfast|dinner)|before bed|daily|weekly|with (?:food|meals|breakfast|dinner)))*"
+)
+"""How much of a medicine, and when: another may follow, "metformin 500 mg twice a day and a statin at night"."""
 
 
 _MEDICINE_END = re.compile(
-    r"[\s\x00]*(?:[,.;!()&/\x00]|\Z|(?:and|but|so|for|since|twice|once|every|daily|each|in the|at|now|too|also|because"
+    r"[\s\x00]*(?:[,.;!()&/\x00]|\Z|(?:and|but|so|for|since|twice|once|every|daily|each|in (?:the|\d|jan|feb|mar|apr"
+    r"|may\b|june?\b|july?\b|aug|sep|oct|nov|dec)\w*|yesterday|today|at|now|too|also|because"
     r"|plus|with|tablets?|pills?|injections?|these days|again|btw|which|after|until|last|this|right now|any ?more"
     r"|to (?:control|treat|manage|help))\b)"
 )
@@ -355,6 +395,9 @@ _MEDICINE_END = re.compile(
 def _medicine(clause: Clause, at: int) -> Value | None:
     """A medicine. Its span covers the dose after it, its name does not: doses change, and the name is what matters."""
     found = known(MEDICATIONS, clause, at)
-    if found and (dosed := _DOSED.match(clause.low, found.last)):
-        found = Value(found.text, found.first, dosed.end())
-    return found if found and _MEDICINE_END.match(clause.low, found.last) else None
+    if found is None or not _MEDICINE_END.match(clause.low, found.last):
+        dosed = found and _DOSED.match(clause.low, found.last)
+        if found is None or not dosed or not _MEDICINE_END.match(clause.low, dosed.end()):
+            return None
+    dosed = _DOSED.match(clause.low, found.last)
+    return Value(found.text, found.first, dosed.end()) if dosed else found

@@ -41,6 +41,12 @@ _AFTER_NICKNAME = re.compile(
     r"[\s\x00]*(?:[,.!;()\x00-]|\Z|(?:instead|please|pls|from now on|for short|and|but|by the way|btw|thanks|ok|okay"
     r"|not|now|anytime|at work|at home|though|if|everywhere|online|lol|haha|because|since)\b|\W*\Z)"
 )
+_UNWELCOME = re.compile(
+    r"[\s,.;(–—-]{1,4}(?:(?:but|and|which|though|so) )?(?:(?:please|pls) )?(?:don't|dont|do not|never"
+    r"|(?:i )?(?:really )?(?:hate|loathe"
+    r"|can't stand|don't like|dont like|dislike) (?:it|that)|stop)\b(?! (?:be|worry|ask|know|mind|forget)\b)"
+)
+"""After a name, it is not one to be called by: "my mum calls me Robert, please don't"."""
 _NOT_CALLED = words(
     """
     crazy, back, later, maybe, when, if, a, an, the, whatever, anytime, anything, old-fashioned, old, weird,
@@ -71,7 +77,8 @@ _FAMOUS = words(
     """
 )
 _MORE_OF_A_TITLE = re.compile(
-    r" (?:is|was) (?:a|an|the|my|one of|on|not|wrong)\b| on (?:the|my) (?:form|list|paper|badge)| by [a-z]+ [a-z]+\W*\Z"
+    r" (?:is|was) (?:a|an|the|my|one of|on|not|wrong)\b| on (?:the|my) (?:form|list|paper|badge)"
+    r"| by (?!the way\b)[a-z]+ [a-z]+\W*\Z"
 )
 
 
@@ -95,6 +102,7 @@ def nicknames(said: Said, match: Match) -> Drafts:
         found is None
         or (found.text.split()[0].lower() in _NOT_CALLED and " " not in found.text)
         or "/" in said.clause.low[found.last : found.last + 1]
+        or _UNWELCOME.match(said.clause.low, found.last)
         or _somebody_else(said, found)
     ):
         return

@@ -93,9 +93,23 @@ def occupation(said: Said, match: Match) -> Drafts:
         rest = found.text[len(opening) :].strip(" -")
         yield said.ended_fact("occupation", Value(rest, found.first, found.last), 0.8)
         return
+    found = _both_roles(said, found)
     yield said.fact("occupation", found, 0.88 if match.re is AM_A else 0.92)
     yield from _languages_in(said, found)
     yield from _employer_after(said, found)
+
+
+_LEADS = words("founder, cofounder, co-founder, owner, co-owner, ceo, cto, cfo, coo, chairman, chairwoman, chair")
+_AND = re.compile(r" (?:and|&) (?:the )?")
+
+
+def _both_roles(said: Said, role: Value) -> Value:
+    """'The cofounder and CTO of ...' is one person in one job."""
+    joint = _AND.match(said.clause.low, role.last)
+    second = role_at(said, joint.end()) if joint and role.text.lower() in _LEADS else None
+    if second is None or second.text.lower() not in _LEADS:
+        return role
+    return Value(said.clause.text[role.first : second.last], role.first, second.last)
 
 
 _AT_PLAY = re.compile(
@@ -133,7 +147,7 @@ def _is_left_out(said: Said) -> bool:
 
 _JUDGED = re.compile(
     r"(?:(?:old|young|new|newest|angry|rich|tired|single|innocent|original|humble|simple|mere|proud|sad|lonely|little"
-    r"|busy|grumpy|small-town|fully) )+(?=\S)",
+    r"|busy|grumpy|small-town|fully|only|sole) )+(?=\S)",
     re.I,
 )
 """What is said of the person, not of the work: "I'm only a humble baker"."""
@@ -345,7 +359,8 @@ def head_of(said: Said, match: Match) -> Drafts:
 
 
 RETIRED = re.compile(
-    r"(?:have )?(?P<what>retired)(?=(?: early)? (?:last|this|in \d|in (?:jan|feb|mar|apr|may\b|jun|jul|aug|sep|oct"
+    r"(?:have )?(?P<what>retired)(?=(?: early)?(?: from (?:the |my )?[\w'& -]{2,30}?)? (?:last|this|in \d+|in (?:jan"
+    r"|feb|mar|apr|may\b|jun|jul|aug|sep|oct"
     r"|nov|dec)"
     r"|(?:two|three|four|five|\d+|a few|a couple of|an?) (?:days?|weeks?|months?|years?) ago|yesterday|today)\b"
     r"|(?<=just retired)|(?<=recently retired)|(?<=finally retired)|(?<=officially retired))"

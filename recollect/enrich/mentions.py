@@ -27,6 +27,7 @@ from recollect.enrich.names import (
 from recollect.enrich.people import KEY_OF_RELATION
 from recollect.enrich.sentences import Sentence
 from recollect.enrich.values import CALENDAR, Value, known, organisation, places
+from recollect.policies.keys import ROLES
 
 LOOKED_BACK = 32
 """Characters before a name that are read to tell what it is."""
@@ -50,6 +51,9 @@ _GRAPH: dict[str, tuple[str, str]] = {
     "friend": ("person", "friend"),
     "roommate": ("person", "roommate"),
     "colleague": ("person", "colleague"),
+    "neighbour": ("person", "neighbour"),
+    "teacher": ("person", "teacher"),
+    **{role: ("person", role) for role in sorted(ROLES)},
     "pet": ("pet", "pet"),
 }
 """The facts that name an entity: its type, and the user's relation to it."""

@@ -257,6 +257,19 @@ FIRST_NAMES = words(
     yolanda, yong, yousef, youssef, yue, yui, yuki, yulia, yumi, yun, yuna, yuri, yusuf, yusuke, yves, yvette, yvonne,
     zach, zachary, zahra, zainab, zara, zbigniew, zdenka, zeinab, zelda, zeynep, zhen, zhi, zion, zoe, zoey, zofia,
     zoltan, zoë, zubair, zuri, zuzana,
+    abdoulaye, abena, achieng, adaora, aiden, akinyi, akosua, amos, aneesa, angharad, anja, anke, archie, arlo,
+    ashleigh, ayden, aylin, ayumi, bongani, braxton, brayden, bruna, bryce, brynn, caio, caoimhe, catriona, chibuzo,
+    chinedu, chinwe, chipo, ciaran, conor, daan, dafydd, daisuke, dariush, dashawn, deandre, demi, duc, eleni,
+    eliza, eoghan, eunji, ewan, farai, fatoumata, femi, ferdinand, ffion, finley, finnja, franca, gabriella, gianna,
+    grainne, hamish, ibrahima, inês, iqra, itzel, jaap, jaden, jaiden, jameson, jasmin, jaxon, jaxson, jayla,
+    jaylen, jaylin, jeremiah, jiho, jiwoo, johann, josiah, jörg, kacper, kaden, kaito, kamau, kamila, kasper, katja,
+    kavya, kayden, keira, kelechi, keziah, kimberly, kojo, kwesi, lachlan, larisa, latisha, lennart, leoni, lerato,
+    liliana, linnea, luana, mairi, maisie, makayla, malakai, malte, mamadou, mandla, margarida, matheus, mathilda,
+    mckenzie, micah, mingyu, moritz, moussa, mya, navya, nayeli, neema, nevaeh, neveah, nico, niran, njeri, nneka,
+    nomvula, nuno, olamide, orlaith, otieno, oumar, padraig, pieter, priscilla, rebekah, rhiannon, rizal, roisin,
+    rowan, rutendo, saanvi, saif, sanvi, selina, seojun, seoyeon, shaniqua, silas, silke, sipho, somchai, sonya,
+    svenja, tamika, tatenda, tayla, tendai, thandeka, thandiwe, tiago, tianna, trevon, umar, uzma, vihaan, vitor,
+    vroni, wanjiru, wiktor, wout, xander, xiaoming, yasmine, yuto, yuxuan, zanele, zayn, zoya, zuzanna,
     al, bex, bo, flo, ike, jo, kit, lou, mo
     """
 )
@@ -300,6 +313,10 @@ ORGANISATIONS = proper(
     Toyota, Twitter, Uber, UBS, Unilever, UPS, USPS, Verizon, Visa, Vodafone, Volkswagen, Volvo, Walmart, Wells
     Fargo, Whole Foods, Wipro, Yahoo, Zara, Zalando, Zoom, MIT, Stanford, Harvard, Yale, Princeton, Caltech, UCLA,
     NYU, UC Berkeley, ETH Zurich, Oxford University, Cambridge University, Cornell, Columbia University, the UN=UN,
+    Best Buy, Walgreens, CVS, Kroger, Publix, Safeway, Trader Joe's, Macy's, Nordstrom, Burger King, KFC, Chipotle,
+    Chick-fil-A, Wendy's, Taco Bell, Dunkin, GameStop, Sainsbury's, Asda, Waitrose, Morrisons, Royal Mail, Carrefour,
+    Decathlon, Ryanair, easyJet, British Airways, KLM, ASML, BASF, Sanofi, AstraZeneca, Danone, Heineken,
+    T-Mobile, Deutsche Telekom, Ubisoft, Riot Games, Epic Games, Klarna, Monzo, N26,
     UNICEF, WHO, the EU=EU
     """
 )

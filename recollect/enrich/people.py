@@ -10,6 +10,7 @@ from recollect.enrich.clauses import Clause
 from recollect.enrich.names import CITIES, COUNTRIES, FIRST_NAMES, NAMES_AND_WORDS, ORGANISATIONS, REGIONS, words
 from recollect.enrich.values import CALENDAR, Said, Value, capital, listed, person
 from recollect.enrich.vocabulary import NATIONALITIES, NOT_A_NAME, OCCUPATIONS
+from recollect.policies.keys import ROLES
 
 Match = re.Match[str]
 Drafts = Iterator[Draft]
@@ -46,7 +47,15 @@ _RELATIONS = {
     """,
     "colleague": """
         boss, manager, colleague, coworker, co-worker, teammate, supervisor, colleagues, coworkers, business
-        partner
+        partner, cofounder, co-founder, line manager, team lead, team leader, deputy, mentor, intern, matron,
+        secretary, apprentice, teaching assistant, ta, foreman, sous chef, head chef
+    """,
+    "teacher": """
+        teacher, tutor, professor, coach, instructor, personal trainer, piano teacher, driving instructor, thesis
+        advisor, thesis supervisor
+    """,
+    "neighbour": """
+        neighbour, neighbor, neighbours, neighbors, next-door neighbour, next-door neighbor
     """,
     "pet": """
         dog, cat, puppy, pup, kitten, kitty, bird, parrot, budgie, hamster, rabbit, bunny, goldfish, turtle,
@@ -62,15 +71,27 @@ _RELATIONS = {
         turtles, tortoises, horses, ponies, ferrets, goats, hens, chickens, chinchillas, parakeets, rats, geckos
     """,
 }
-KEY_OF_RELATION = {word: key for key, phrases in _RELATIONS.items() for word in words(phrases)}
+KEY_OF_RELATION = {word: key for key, phrases in _RELATIONS.items() for word in words(phrases)} | {
+    role.replace("_", " "): role for role in ROLES
+}
 _ANY = "|".join(sorted(map(re.escape, KEY_OF_RELATION), key=len, reverse=True))
-TOLD_OF = re.compile(rf"\b(?:{_ANY})\b")
+_AT_WORK = words(
+    "boss, manager, colleague, coworker, co-worker, teammate, supervisor, colleagues, coworkers, business partner"
+)
+_BY_WORK = (
+    frozenset(
+        word for word, key in KEY_OF_RELATION.items() if key in ROLES or key in ("colleague", "teacher", "neighbour")
+    )
+    - _AT_WORK
+)
+"""What people are by their work or next door. It is as often said of oneself, and stands before all sorts of names."""
+TOLD_OF = re.compile(rf"\b(?:{'|'.join(re.escape(word) for word in KEY_OF_RELATION if word not in _BY_WORK)})\b")
 _PLURAL = words(
     """
     kids, boys, girls, children, sons, daughters, twins, parents, sisters, brothers, siblings, friends, colleagues,
-    coworkers, dogs, cats, pets, puppies, kittens, rabbits, bunnies, nieces, nephews, cousins, kiddos, mates,
-    grandkids, grandchildren, roommates, guinea pigs, birds, parrots, budgies, hamsters, turtles, tortoises, horses,
-    ponies, ferrets, goats, hens, chickens, chinchillas, parakeets, rats, geckos,
+    coworkers, neighbours, neighbors, dogs, cats, pets, puppies, kittens, rabbits, bunnies, nieces, nephews,
+    cousins, kiddos, mates, grandkids, grandchildren, roommates, guinea pigs, birds, parrots, budgies, hamsters,
+    turtles, tortoises, horses, ponies, ferrets, goats, hens, chickens, chinchillas, parakeets, rats, geckos,
     teenagers
     """
 )
@@ -82,7 +103,8 @@ _DESCRIBED = (
     r"|adult|very|young|fat|fluffy|grumpy|ginger|gr[ae]y|brown|rescued|\w+[- ]mix) ){0,4}"
 )
 _NAMED = (
-    r"(?:'s (?:called|named)|,? (?:and )?(?:his|her|its|their) names?(?:'s| is| are)|'s name(?:'s| is)|s name is"
+    r"(?:(?:'s| is) (?:this|an?) (?:\w+ )?(?:lady|woman|man|guy|bloke|girl|lad|chap|person) (?:called|named)"
+    r"|'s (?:called|named)|,? (?:and )?(?:his|her|its|their) names?(?:'s| is| are)|'s name(?:'s| is)|s name is"
     r"|'s names are|s' names are|(?:,? (?:he|she|they))? (?:is|are|was|were)(?: actually| really)? (?:called|named)"
     r"| named| called| name is| goes by(?: the name(?: of)?)?| answers to| whose names? (?:is"
     r"|are)| by the name of)"
@@ -102,10 +124,16 @@ _NOBODY_ELSE = (
 TOLD_OF_ONE = re.compile(
     r"(?:(?:i|we)(?: have|'ve)?(?: (?:just|recently|finally|also|now|even))*"
     r"(?:(?<='ve)|(?<=just)| (?:have|got|adopted|bought|rescued|own|keep|brought home|welcomed)(?: got)?)"
-    rf" (?:(?:an?|our|my|some) )?|(?P<mine>my ))(?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?! in[ -]law)"
-    rf"(?(mine)(?:'s| is| was just| just turned| turned| turns)\b|\b){_NOBODY_ELSE}"
+    rf" (?:(?:an?|our|my|some) )?|(?P<mine>(?:my|our) ))(?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?! in[ -]law)"
+    rf"(?(mine)(?:'s| is| was just| was born| arrived| is here| just turned| turned| turns)\b|\b){_NOBODY_ELSE}"
 )
 """Somebody in the user's life, and nobody else whom the next sentence could mean."""
+NAMED_LATER = re.compile(
+    rf"\bmy (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?: (?!(?:and|or|with|who|whose"
+    rf"|but)\b)[\w'’-]+){{1,8}},? (?:and )?"
+    r"(?:his|her|their) names?(?:'s|s| is| are) "
+)
+"""'My girlfriend is in Hanoi, her name is Linh', with nobody else in between."""
 NAMES_THEM = re.compile(
     r"(?:(?:and|so|oh) )?(?:(?:his|her|its|it's|their) names?(?:'s| is| are)|(?:he|she|it|they)(?:'s| is|'re"
     r"| are) (?:called"
@@ -131,9 +159,10 @@ AND_ALSO = re.compile(
     rf"{_NAMED})[ ,:]+|, )"
 )
 IS_MINE = re.compile(
-    rf"(?P<name>[^\W\d_][\w'’-]+) (?:is"
+    rf"(?P<name>(?:(?:dr|mr|mrs|ms|prof)\.? )?[^\W\d_][\w'’-]+) (?:is"
     rf"|was) my (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?=[\s\x00]*(?:[,.;!()\x00]|\Z"
-    r"|(?:and|but|who|so|from|in|since|now|because|too|he|she|they|by|who's|not)\b))"
+    r"|(?:and|but|who|so|from|in|since|now|because|too|he|she|they|by|who's|not|btw|fyi|lol|haha|actually|though|tho"
+    r"|at|here)\b))"
 )
 WITH_PARTNER = re.compile(
     r"(?:happily |still |now |legally )?(?:married to|engaged to|dating|in a relationship with"
@@ -259,6 +288,8 @@ def not_named(said: Said, match: Match) -> Drafts:
         yield said.denied_fact(KEY_OF_RELATION[match["relation"] or match["whose"]], found, 0.85)
 
 
+_FORMER = re.compile(r"\b(?:old|first|then|second)\b")
+"""Whoever it was once: "my old landlord Mr Finch"."""
 _CALLED_BY_OTHERS = re.compile(r"\b(?:calls?|nicknames?|nicknamed) \Z")
 """What somebody is called in fun is not a name: "everyone calls my brother-in-law Biscuit"."""
 _NOT_SO = re.compile(r"\b(?:if|almost|nearly)\b")
@@ -271,6 +302,8 @@ def mine(said: Said, match: Match) -> Drafts:
     if _NOT_SO.search(said.clause.low, 0, match.start()):
         return
     lost = said.clause.low[: match.start()].rstrip().endswith(("lost", "buried", "miss"))
+    if match["relation"] in _BY_WORK and _FORMER.search(match["described"]):
+        return
     if match["relation"] in ("boys", "girls") and not match["named"]:
         both = match["relation"] == "boys" and len(list(_people(said, match))) > 1 and match["joint"] in (" ", ", ")
         yield from _people(said, match) if both else ()
@@ -326,6 +359,19 @@ def named_next(said: Said, told: Match, match: Match) -> Drafts:
         yield _person(said, told["relation"], value, 0.88)
 
 
+def named_later(said: Said, match: Match) -> Drafts:
+    """'My wife is from Chile, her name is Paz'."""
+    between = said.clause.low[match.end("relation") : match.end()]
+    if (
+        TOLD_OF.search(said.clause.low, 0, match.start())
+        or TOLD_OF.search(between)
+        or _ARTICLE.match(said.clause.low, match.end())
+    ):
+        return
+    for value in listed(said.clause, match.end(), _sure_name, most=6 if match["relation"] in _PLURAL else 1):
+        yield _person(said, match["relation"], value, 0.85)
+
+
 _ARTICLE = re.compile(r"(?:an?|the|some|any|all|most) ")
 
 
@@ -346,23 +392,37 @@ def _people(said: Said, match: Match) -> Drafts:
     alone = many and len(found) == 1 and groups["joint"] == ", "
     if alone and (match.re is HAVE or _DOES_SOMETHING.match(said.clause.low, found[0].last)):
         return  # whoever is spoken to, or somebody else: "I have friends, Kwabena"
+    if relation in _BY_WORK and not groups["named"]:
+        found = [value for value in found if _is_surely_somebody(value)]
     for value in found:
         yield _person(said, relation, value, 0.92 if groups["named"] else 0.85)
     if not found and groups["joint"] == " " and (small := _small_name(said.clause, match.end())):
         yield _person(said, relation, small, 0.7)
 
 
+def _is_surely_somebody(value: Value) -> bool:
+    """A known first name, or a title: "my accountant Deloitte" is nobody, "my solicitor Smith & Co" neither."""
+    first = value.text.split()[0].lower().rstrip(".")
+    return first in FIRST_NAMES or first in _TITLES
+
+
 _DOES = re.compile(
     r"(?P<name>[a-z]{3,12}) (?:says|wants|lives|works|won't|wont|can't|keeps|loves|likes|hates|told|thinks|turns"
+    r"|sleeps|eats|sits|barks|bites|chews|sings|studies|teaches|swears"
     r"|turned|needs"
     r"|is (?:getting|gettin|turning|visiting|coming|moving|having|allergic|married|obsessed))\b"
 )
+_IS_THEM = re.compile(r"(?P<name>[a-z]{3,12}),? (?:he's|hes|she's|shes)\b")
+_NOT_BEFORE_THEM = re.compile(r"(?:s|ed|ing|ly|ought)\Z")
+"""No name but a verb: "my son says he's six", "my mum thought she's ill"."""
 _NO_SMALL_NAME = words(
     """
     sometimes, often, once, who, that, which, there, both, walker, sitter, groomer, breeder, owner, lover, food, bed,
     litter,
     toy, door, flap, crate, school, wedding, party, group, club, phone, team, mom, mum, dad, and, but, one, lately,
-    suddenly,
+    suddenly, training, collar, video, videos, pee, poo, hair, fur, insurance, harness, leash, lead, treats, walk,
+    walks, tree, carrier, box, sitting, park, football, nursery, teacher, homework, account, cooking, car, job, boss,
+    coat, chip,
     secretly, especially, apparently, always, never, somehow, maybe, seriously, law, friend, friends, side, ever, rarely
     """
 )
@@ -371,6 +431,10 @@ _NO_SMALL_NAME = words(
 def _small_name(clause: Clause, at: int) -> Value | None:
     """In a text without any capitals, the word before a verb that takes somebody: "our cat biscuit won't eat"."""
     match = _DOES.match(clause.text, at) if clause.text.removeprefix("I").islower() else None
+    if match is None and clause.text.removeprefix("I").islower():
+        match = _IS_THEM.match(clause.text, at)
+        if match and _NOT_BEFORE_THEM.search(match["name"]):
+            return None
     name = match["name"] if match else ""
     other = (
         name in NOT_A_NAME
@@ -417,7 +481,12 @@ def _written_name(clause: Clause, at: int) -> Value | None:
         return None
     # Before a possessive, the name is that of an owner, who may be anybody.
     owner = clause.low.startswith("'s", found.last) and not _IS_SO.match(clause.low, found.last)
-    return None if first in KEY_OF_RELATION or owner else found
+    own_role = first in KEY_OF_RELATION and first not in _TITLES  # "my doctor is Doctor Lund"
+    return None if own_role or owner else found
+
+
+_TITLES = words("dr, doctor, mr, mrs, ms, prof, professor, herr, frau, madame, monsieur, señor, señora")
+"""What comes before a surname: "my GP is Dr Moreau"."""
 
 
 def _only_name(clause: Clause, at: int) -> Value | None:
@@ -426,6 +495,8 @@ def _only_name(clause: Clause, at: int) -> Value | None:
     if found is None:
         return None
     first = found.text.split()[0].lower()
+    if first.rstrip(".") in _TITLES:
+        return found
     return found if first in FIRST_NAMES and (clause.text[at].isupper() or first not in NAMES_AND_WORDS) else None
 
 

@@ -24,16 +24,21 @@ _LASTING = re.compile(
     r"|dont) (?:like|want|need)|i can't stand|my preference|i want you to|i'd appreciate|(?:your|all|any|future"
     r"|these) (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|explanations?|messages?|outputs?)|with me|to me|stop|quit"
     r"|no more|any ?more|remember to|please remember|when (?:you )?(?:answer|reply|respond|explain|talk|speak)\w*"
-    r"|in our (?:chats?|conversations?)|i'm used to|i use|i think in|i only (?:use|speak|read|do)|don't ever"
+    r"|in our (?:chats?|conversations?)|even (?:if|when) i\b|i'm used to|i use|i think in|i only (?:use|speak|read"
+    r"|do)|don't ever"
     r"|set (?:your"
     r"|the) (?:default|tone))\b"
 )
 _ONCE = re.compile(
     r"\b(?:this (?:time|one|once|answer|question|text|email|essay|letter|message|paragraph|report|article|list|story"
-    r"|code|part|section|website|app|page|project|document|recipe|post)|just (?:this|for)|for (?:this|the|a|my"
+    r"|code|part|section|website|app|page|project|document|recipe|post|function|method|class|file|line|loop|table"
+    r"|column|branch|module|component|macro|test|script|query|endpoint|sprint|release)|line \d+|that (?:function"
+    r"|method|file"
+    r"|macro)|just (?:this|for)|for (?:this|the|a|my"
     r"|an) (?:\w+ )?(?:answer|question|essay|report|email|presentation|website|app|project|article|blog|class"
     r"|homework|assignment|site|page|client|meeting|interview|wedding|party|kids|audience)|in (?:the|this|that|my"
-    r"|an?) (?:essay|article|email|letter|report|story|tweet|caption|post|bio|slide|logo|ad|message|text|title)"
+    r"|an?) (?:essay|article|email|letter|report|story|tweet|caption|post|bio|slide|logo|ad|message|text|title"
+    r"|subject(?: line)?|headline|footer|header)"
     r"|this (?:tweet|caption|bio|slide|logo|ad|title)|an? (?:very |really )?(?:short|brief|quick|concise|long"
     r"|detailed|short and sweet) (?:answer|reply|response|explanation|summary|message)|for now|right now"
     r"|(?<!not just )today"
@@ -86,7 +91,8 @@ _CURRENCIES = {
 }
 _UNITS = {
     "metric": r"metric(?: units| system| measurements)?|si units",
-    "imperial": r"imperial(?: units| system| measurements)?|us customary(?: units)?|american units",
+    "imperial": r"imperial(?: units| system| measurements)?|us customary(?: units)?|american units|pounds and ounces"
+    r"|feet and inches|stones? and pounds",
     "Celsius": "celsius|centigrade",
     "Fahrenheit": "fahrenheit",
     "kilometers": "kilomet(?:er|re)s|km",
@@ -189,16 +195,20 @@ _RULES: tuple[_Rule, ...] = (
         r"|everywhere)\b", True),
     _rule("time_format", "12-hour",
         r"\b(?:use|prefer|like)\b.{0,12}\b12[- ]?(?:h|hours?)(?: (?:time|clock|format)| times)?\b", True, 0.75),
-    _rule("format", "step by step", r"\bexplain (?:things|it|everything|stuff|concepts) step by step\b"),
+    _rule("format", "step by step",
+        r"\bexplain (?:things|it|everything|stuff|concepts|(?:it |things )?(?:to )?me) step by step\b"),
     *(_rule("tone", value,
         r"\bprefer (?:it )?if you (?:were|are|could be|would be|sounded|stayed) (?:more |a bit more "
         rf"|a little more )?(?:{words})\b", True) for value, words in _TONES.items()),
-    _rule("reply_language", "British English", r"\b(?:use|prefer|want) british (?:english|spelling)\b", True),
+    _rule("reply_language", "British English",
+        r"\b(?:use|prefer|want|keep|stick to) british (?:english|spelling)\b", True),
     _rule("reply_language", "American English", r"\b(?:use|prefer|want) american (?:english|spelling)\b", True),
     _rule("tone", "direct", r"\b(?:don't|do not|dont|no need to|never) sugar-?coat\b", True, 0.8),
     *(_rule("currency", value,
         rf"\b(?:prices?|costs?|amounts|money|currency)\b.{{0,24}}\bin (?:{words})\b|\buse (?:{words}) (?:for"
         r"|as) (?:all )?(?:prices|the currency|my currency|currency)\b")
+      for value, words in _CURRENCIES.items()),
+    *(_rule("currency", value, rf"\bprices? in (?:{words}),? (?:please|pls|plz|only)\b", True, 0.75)
       for value, words in _CURRENCIES.items()),
     _rule("code_comments", "none",
         rf"\b{_AVOID} (?:code )?comments (?:in|to) (?:the |my |your )?code\b|\b{_AVOID} code comments\b"
@@ -211,6 +221,11 @@ _RULES: tuple[_Rule, ...] = (
     *(_rule("units", value,
         rf"\bi (?:prefer|use|like|want) [\w -]{{3,30}},? and (?:the )?(?:{words})(?=[\s\x00]*(?:[,.;!]|\Z))",
         True, 0.85)
+      for value, words in _UNITS.items()),
+    *(_rule("units", value,
+        r"\A(?:please |pls |and |always )*(?:give|show|put|use|list) (?:me )?(?:all |the )*(?:distances|weights"
+        r"|temperatures"
+        rf"|measurements|lengths|heights)(?: and \w+)? in (?:{words})\b", True, 0.75)
       for value, words in _UNITS.items()),
     *(_rule("units", value,
         rf"\A(?:please |pls |and |so )*use (?:the )?(?:{words})(?: please| pls| only)?(?:\W*\Z|,? (?:not|instead of"
@@ -245,6 +260,7 @@ _RULES: tuple[_Rule, ...] = (
         r"\b(?:be|sound|stay|keep it|keep things)(?: more| very| a bit more| a little more"
         rf"| less stiff and more)? (?:{words})\b") for value, words in _TONES.items()),
     _rule("tone", "simple", rf"\b(?:explain .{{0,20}} in|use|prefer|in) (?:{_TONES['simple']})\b"),
+    _rule("tone", "simple", rf"\b(?:please|pls) (?:only )?use (?:only )?(?:{_TONES['simple']})\b", True, 0.75),
 )  # fmt: skip
 _NEGATED = re.compile(r"(?:n't|\b(?:dont|not|never|stop|hate|dislike|no|without|avoid))\b(?:\s[\w']+){0,2}\s*\w?\Z")
 _REPLY_IN = re.compile(
@@ -269,6 +285,23 @@ _PREFERS = re.compile(
     r"|more than) (?P<other>[\w'’-]+(?: [\w'’-]+){0,3}?)(?=\s*(?:[,.;!()\x00]|\Z|\b(?:because|but|and|so|since|when"
     r"|as|for)\b))"
 )
+_BEST = re.compile(
+    r"\bi(?: usually| always| tend to| just)* (?P<verb>learn|understand|remember|concentrate) (?:things )?best "
+    r"(?P<how>(?:with|by|from|through|when|in|if) [\w' -]{3,60})(?=\s*(?:[,.;!()\x00]|\Z))"
+)
+"""'I learn best with short dialogues'."""
+_REACHED = re.compile(
+    r"\bi(?:'d| would)? (?:rather|prefer to|like to|want to|prefer being) (?:be )?(?P<how>(?:contacted"
+    r"|reached) (?:by|via|on|through|over) (?!(?:my|the|your|his|her|an?)\b)[\w' -]{3,40})(?=\s*(?:[,.;!()\x00]|\Z))"
+)
+"""'I'd rather be contacted by text than phone'."""
+_STYLED = re.compile(
+    r"\bi(?: really| generally| usually| much| always)* prefer (?P<what>(?!(?:the|this|that|these|those|your|my"
+    r"|it)\b)(?:[\w-]+ ){0,2}"
+    r"(?:sentences|paragraphs|wording|titles|headings|functions|classes|variables|names|commits|tests|imports|tabs|spaces"
+    r"|quotes|types)(?: (?:in|for) [\w -]{3,30}?)?)(?=\s*(?:[,.;!()\x00]|\Z))"
+)
+"""'I prefer short sentences in dialogue'."""
 _TASTE_STOP = re.compile(
     r"\b(?:you|your|this|that|it|be|the (?:first|second|former|latter|other)|these|those|not|have|see|know|do"
     r"|option)\b"
@@ -364,31 +397,76 @@ _VERB = (
     r"(?:use|write|answer|reply|include|give(?! up\b)|show|cite|explain|ask|start|end|begin|add|mention|format|suggest"
     r"|recommend|respond|provide|assume|check|tell(?= (?:me|us)\b)|send|put|address|start with"
     r"|summari[sz]e|remind|double-?check"
-    r"|quote|link|avoid|say|repeat|apologi[sz]e|lecture|call|skip|end)"
+    r"|quote|link|avoid|say|repeat|apologi[sz]e|lecture|call|skip|end"
+    r"|correct|translate|convert|commit|push|merge|deploy|delete|remove|rename|install|run|edit|modify"
+    r"|touch(?! a running)|test|text|phone|email|e-mail|message|contact|sign|confirm|spell|highlight|mark|speak|talk"
+    r"|refer|treat|stick to|order|book)\b"
 )
+_LASTS = r"(?:from (?:now|here) on|in (?:the )?future|going forward)(?:,? (?:please|pls|thanks|ok))?\W*\Z"
+_LASTS_OF_NOT = (
+    r"(?:unless i (?:(?:explicitly |specifically )?(?:ask|say so|tell you|want (?:it|them))(?: to| for (?:it|them))?)"
+    r"(?:,? (?:please|pls))?\W*\Z|ever again\b|(?:me|us) any ?more\b|(?:me|us)\b.{0,40} any ?more\W*\Z"
+    r"|(?:me|us)\b.{0,40} (?:when(?:ever)?|while) (?:i'm|im|i am)\b|without asking(?: me)?(?: first)?\W*\Z"
+    r"|the (?:words?|phrases?|terms?)\b.{0,60} in any\b)"
+)
+"""What makes a request a standing one when it comes last: "don't add comments unless I ask"."""
 _INSTRUCTION = re.compile(
-    r"(?:please |pls |can you |could you )*(?:(?:from now on|going forward|in (?:the )?future|by default|every time"
+    r"(?:please |pls |can you |could you |and |also |i(?:'d like| want| need) you to )*(?:(?:from now on|going forward"
+    r"|in (?:the )?future|by default|every time"
     rf"|always|never|don't ever|do not ever|dont ever),? (?:please |you should |always |never |don't |do not "
-    rf"|only )*{_VERB}\b|stop (?:apologi[sz]ing"
-    r"|repeating|asking|giving|saying|adding|starting|ending|lecturing|being|suggesting|recommending"
-    r"|calling)\b).{3,150}|stop (?:apologi[sz]ing|lecturing(?: me)?|repeating yourself)(?=\W*\Z)"
+    rf"|only )*{_VERB}.{{3,150}}|stop (?:apologi[sz]ing"
+    r"|repeating|giving|saying|adding|starting|ending|lecturing|being|suggesting|recommending|explaining|mentioning|reminding"
+    r"|calling|asking (?!(?:me )?(?:that|this|it)\b))\b.{3,150}"
+    r"|stop (?:apologi[sz]ing|lecturing(?: me)?|repeating yourself)(?=\W*\Z)"
+    rf"|(?!call me\b){_VERB}(?=.{{0,80}}\b{_LASTS}).{{3,150}}"
+    r"|use (?!(?:this|that|it|these|those|the)\b)[\w -]{3,40} everywhere(?=(?:,? (?:please|pls))?\W*\Z)"
+    rf"|(?:don't|do not|dont) {_VERB}(?! (?:it|this|that)\b)(?=.{{0,80}}\b(?:{_LASTS}|{_LASTS_OF_NOT})).{{3,150}}"
+    r"|not (?:start|begin|end|use|say|repeat|add|apologi[sz]e)\b(?=.{0,40}\b(?:every|each|all (?:your|the)"
+    r"|any) (?:single )?"
+    r"(?:answers?|repl(?:y|ies)|responses?|messages?|sentences?|explanations?|time)\b).{3,150})"
 )
+_WHEN_YOU = re.compile(
+    r"i (?:really |also |just )*(?:don't like|dont like|do not like|hate|can't stand|dislike|like|love"
+    r"|prefer) (?:it )?when you"
+    r" (?:always |just |only |also )?(?:say|use|explain|answer|reply|write|add|give(?! up)|end|start|begin|repeat"
+    r"|apologi[sz]e|call me|ask|list|summari[sz]e|include|put|format|quote|respond)\b(?! (?:that|this|it)\W*\Z).{2,100}"
+)
+"""'I don't like it when you apologise': of the answers, not of people."""
+_PROVERBS = re.compile(
+    r"\b(?:always|never) (?:say|ask) (?:never|die|yes|no)\b|\bwinning team\b|\b(?:lol|haha+)\b"
+    r"|\A\W*stop \w+ (?:that|this|it)\W*\Z"
+    r"|(?:my \w+|mum|mom|dad|granny|nan|he|she|they)(?: always)? (?:said|says|say|told me|tells me)\W*\Z"
+)
+"""Sayings, jokes, and what somebody else says: "always write home, mum said"."""
+_BEFORE_IT = re.compile(
+    r"(?:(?!(?:i|i'm|i've|he|she|they|we|my|our|his|her|their|says?|said|told|rules?|motto|saying|advice|in|on|if|when)\b)"
+    r"[\w';/.-]{1,20} ){0,5}[\w';/.-]{1,20}[,;] (?:and |so |but )?(?=(?:please |pls )?(?:always|never) )"
+)
+"""A word or two before a standing request: "tl;dr please, always start with one"."""
 
 
 def _instructions(sentence: Sentence) -> Iterator[Draft]:
     """A standing request that matches none of the settings, kept as it was said."""
-    match = _INSTRUCTION.match(sentence.low)
-    if (
-        match
-        and "\x00" not in match.group()
-        and not re.search(r"\b(?:always|never) (?:say|ask) (?:never|die|yes|no)\b", match.group())
-    ):
+    low = sentence.low
+    match = _INSTRUCTION.match(low) or (_WHEN_YOU.match(low) if " when you " in low else None)
+    if match is None and (" always " in low or " never " in low) and (before := _BEFORE_IT.match(low)):
+        match = _INSTRUCTION.match(low, before.end())
+    if match and not _PROVERBS.search(match.group()) and match.group().replace("\x00", "").strip(" .,!"):
         words = sentence.text[match.start() : match.end()].strip()
         yield Draft("learning", "preference", words, 0.72, _span(sentence, match))
 
 
 def _tastes(sentence: Sentence) -> Iterator[Draft]:
     """'I prefer tea over coffee' is not a setting, but worth knowing."""
+    for match in _BEST.finditer(sentence.low) if " best " in sentence.low else ():
+        verb, how = match["verb"], sentence.text[slice(*match.span("how"))].strip()
+        yield Draft("learning", "preference", f"the user {verb}s best {how}", 0.75, _span(sentence, match))
+    for match in _REACHED.finditer(sentence.low) if "contact" in sentence.low or "reach" in sentence.low else ():
+        how = sentence.text[slice(*match.span("how"))].strip()
+        yield Draft("learning", "preference", f"the user would rather be {how}", 0.75, _span(sentence, match))
+    for match in _STYLED.finditer(sentence.low) if "prefer" in sentence.low else ():
+        what = sentence.text[slice(*match.span("what"))]
+        yield Draft("learning", "preference", f"the user prefers {what}", 0.75, _span(sentence, match))
     for match in _PREFERS.finditer(sentence.low) if "prefer" in sentence.low else ():
         if not _TASTE_STOP.search(match.group()[match.start("what") - match.start() :]):
             first, last = match.span()

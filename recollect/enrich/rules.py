@@ -42,7 +42,16 @@ from recollect.enrich.corrections import (
 from recollect.enrich.languages import is_foreign
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
-from recollect.enrich.sentences import HEAD_MAX, OPENERS, READ_MAX, TAIL_MAX, Sentence, lowered, sentences
+from recollect.enrich.sentences import (
+    HEAD_MAX,
+    OPENERS,
+    READ_MAX,
+    TAIL_MAX,
+    Sentence,
+    is_played,
+    lowered,
+    sentences,
+)
 from recollect.enrich.spelling import composed, spelled_out
 from recollect.enrich.values import Said
 
@@ -54,7 +63,9 @@ _ADVERB = (
     r"(?:(?:currently|now|also|still|just|recently|actually|really|mostly|usually|mainly|primarily|basically"
     r"|personally|only|always|both|finally|absolutely|definitely|totally|truly|generally|typically|already|officially"
     r"|happily|proudly|literally|honestly|obviously|technically|myself|kinda|normally|often|regularly|very much|fully"
-    r"|completely|simply|presently|lowkey|ever since) ){0,3}"
+    r"|completely|simply|presently|lowkey|ever since|do(?= (?:have|hate|love|like|enjoy|live|work|speak|take|own|use"
+    r"|play"
+    r"|drive|prefer|suffer)\b)) ){0,3}"
 )
 _PLAINLY = (
     r"(?!.*\b(?:just|only|always|often|much|yet|well|enough|every|fluently|perfectly|usually|think|when|because|on|for"
@@ -83,7 +94,9 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("am_not", True, rf"(?:i'm|im|i am) not {_PLAINLY}(?:actually |really )?"),
         ("do_not", True, rf"i (?:don't|do not|dont) {_PLAINLY}(?:actually |really |currently |even )?"),
         ("am", False,
-            r"(?:i'm|im|i am|i've been|ive been|i been|i have been|as|being|i(?= (?:living|based|working|originally"
+            r"(?:i'm|im|i am|we're both|we are both|i've been|ive been|i been|i have been|as|being(?!.*\b(?:must"
+            r"|would|could|sounds?|seems?)\b)|i(?= (?:living"
+            r"|based|working|originally"
             r"|allergic"
             r"|married|born|raised|fluent|studying|vegan|vegetarian|into|from|a vegan|a vegetarian"
             r"|currently (?:living|working|based|studying)))) "),
@@ -93,7 +106,8 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("do", False,
             r"(?:i've|ive|i have(?= (?:just|recently|lived|worked|moved|started|joined|left|quit|switched|stopped"
             r"|taken|studied|graduated|broken|sold|settled|relocated|adopted|bought|gone|become|resigned|retired|gotten"
-            r"|developed|turned|recently|finally))|i) "),
+            r"|developed|turned|recently|finally))|we both(?= (?:love|like|hate|enjoy|speak|play|eat|work|study)\b)"
+            r"|i) "),
         ("we", False, r"(?:we're(?= (?:now )?(?:divorced|separated|no longer))"
             r"|(?:we're|we are)(?= (?:now |currently )?(?:living|based))|we've been(?= living)"
             r"|we have been(?= living)|we've|we have(?= (?:just|recently"
@@ -279,6 +293,7 @@ _MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.MY_HOME_IN, homes.here_in),
     (homes.COUNTRY_IS, homes.country_is),
     (homes.NATIONALITY, homes.nationality),
+    (education.MAJOR_IS, education.major),
     (livelihood.JOB_IS, livelihood.occupation),
     (livelihood.EMPLOYER_IS, livelihood.employer_is),
     (skills.LANGUAGE_IS, skills.speaks),
@@ -325,6 +340,8 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (body.WEIGHED_MYSELF, body.weight),
     (teams.FAN_HERE, teams.supporter),
     (health.PUT_ON, health.takes),
+    (health.TAKEN_OFF, health.off),
+    (health.SWITCHED, health.switched),
     (homes.HOME, homes.home_is),
     (homes.HERE_IN, homes.here_in),
     (homes.TIMEZONE, homes.timezone),
@@ -402,12 +419,15 @@ def _is_cut_short(text: str, draft: Draft) -> bool:
 
 
 def _read(text: str, at: int, answered: str) -> list[Draft]:
+    if answered and is_played(text, answered):
+        return []
     named = sentences(text)
     stated = [sentence for sentence in named if not is_foreign(sentence.text, sentence.low)]
     found = _told(stated, at)
     if not any(draft.key == "name" for draft in found):
         found += names_put_right(stated, answered)
-    found += corrections(stated, answered, found)
+    found = [_with_quotes(text, draft) for draft in found]
+    found += corrections(text, stated, answered, found)
     if not found:
         found += short_answers(text, at, answered)
         found += answered_yes(text, at, answered)
@@ -421,6 +441,13 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
         found += mentions.of_others(sentence, told)
         found += list(mentions.named(sentence, told))[: mentions.MENTIONS_MAX]
     return _distinct(found)
+
+
+def _with_quotes(text: str, draft: Draft) -> Draft:
+    """A request as written: what it quotes is blanked in the sentence, as in "stop saying 'great question'"."""
+    if draft.layer != "learning" or "\x00" not in draft.value:
+        return draft
+    return replace(draft, value=" ".join(text[slice(*draft.span)].split()))
 
 
 def _told(stated: Sequence[Sentence], at: int) -> list[Draft]:
@@ -500,6 +527,7 @@ def _parted(said: Said, facts: list[Draft]) -> list[Draft]:
 
 _BEHIND: tuple[tuple[str, re.Pattern[str], Rule], ...] = (
     (" my ", people.NAME_THEN_MINE, people.name_then_mine),
+    (" name", people.NAMED_LATER, people.named_later),
     ("my name", identity.NAME_WRONG, identity.name_put_right),
     (" name", identity.THATS_MY_NAME, identity.thats_my_name),
     (" live", homes.WHERE_I_LIVE, homes.where_i_live),

@@ -330,9 +330,16 @@ _AGREED = pattern_of(r"[\s,]{1,2}(?:ok|okay|k|please|thanks)\s*\Z")
 _TELLS_MORE = pattern_of(rf"\s?[,)–—-]\s{{0,3}}{_RELATIVE}")
 _POLITE = pattern_of(
     r"(?:can|could|would|will) you (?:please |pls |just |kindly )*(?:always\b|never\b|stop\b|keep (?:your|all)\b"
+    r"|not (?=(?:start|begin|end|use|add|say|repeat|call|send|give|put|include|apologi[sz]e|assume|write|mention)\b)"
     r"|remember\b|call me\b|[^,;?]{3,40} and (?:stop|always|never)\b|.{0,60}\b(?:from now on|going forward"
     r"|in (?:the )?future|by default|every time)\b)"
 )
+
+
+_WISHED = pattern_of(
+    r"(?:[,;:)–—]|\s-)?\s{0,3}(?:(?:so|and|but|then|please|now)[\s,]{1,2}){0,2}(?=(?:can|could|would|will) you\b)"
+)
+"""A polite wish behind its reason: "my eyes are tired, so could you keep your answers short?"."""
 
 
 def _statement_end(low: str, mark: str) -> int:
@@ -343,6 +350,8 @@ def _statement_end(low: str, mark: str) -> int:
         return len(low) if _POLITE.match(low, begins) else 0
     for asked in _ASKED_LATER.finditer(low, begins):
         at = asked.start()
+        if (wished := _WISHED.match(low, at)) and _POLITE.match(low, wished.end()):
+            return len(low)
         if "?" in mark or not (_TELLS_MORE.match(low, at) or (_GOES_ON.match(low, at) and "," in low[begins:at])):
             return at
     if "?" not in mark:
@@ -389,6 +398,11 @@ _STAGED = pattern_of(
     rf"(?:(?:you are|you're)(?! {_OF_YOU})|your name is|your role is|you will be|you will act|system:|user:|human:"
     rf"|assistant:|q:)\b"
 )
+_OPENS_A_STORY = pattern_of(
+    r"(?:(?:chapter|scene|act|prologue|epilogue)(?: (?:\d{1,3}|[ivx]{1,5}|one|two|three|four|five|six|seven|eight|nine"
+    r"|ten|last))?(?:\s*[:–—]|\W*\Z)|dear diary\b)"
+)
+"""What follows is told by somebody who is made up: "Chapter 1. I was born in a cellar."."""
 _TEXT = (
     r"(?:text|essay|e-?mail|letter|grammar|english|spelling|sentences?|paragraphs?|draft|resume|cv|cover|bio|post"
     r"|message|statement|report|speech|story|poem|article|writing|summary|intro|introduction|blog|caption|review|code"
@@ -406,6 +420,12 @@ _EDITED = pattern_of(
     r"|passage)|here(?:'s| is) (?:my|the|a|an) (?:\w+ )?(?:draft|essay|text|email|letter|paragraph|bio|resume|cv"
     r"|story|poem|sample|message|statement|post|article|log|code|transcript))\b"
 )
+_CORRECT_ME = pattern_of(
+    r"(?:please |pls |can you |could you |and |also )*(?:always|from now on,?(?: please)?"
+    r"|feel free to) correct (?:my|all my|any)"
+    r" (?:\w+ ){0,2}(?:grammar|spelling|english|mistakes?|errors?|typos|pronunciation)\b"
+)
+"""A standing wish of somebody who learns the language, with no text to work on."""
 _EDIT_ALL = pattern_of(
     r"(?:please |pls |kindly |now |can you |could you )*(?:translate|proof-?read|paraphrase|rephrase|re-?write|reword"
     r"|summari[sz]e)(?: please| pls| for me)?\W*\Z"
@@ -432,7 +452,7 @@ _INTRODUCES = pattern_of(
     r"|your (?:notes|files?|records?"
     r"|memory)|heads[- ]up|follow-?up(?: q(?:uestion)?)?|disclosure|confession|in general|(?:quick|another|one"
     r"|my) question|nutshell|starters"
-    r"|always|forget)"
+    r"|always|forget|ooc)"
     r"|\A(?:(?:quick|another|one|next|small|random|weird|dumb|stupid|last|a|two|first) )*(?:question|thing|point"
     r"|request|favou?r|note"
     r"|intro(?:duction)?) (?!is\b|was\b|says?\b|reads?\b)[^:\x00]{2,60}|\A)[\s\x00]*\Z"
@@ -498,6 +518,24 @@ _FAMOUS_LINES = pattern_of(
     r"|no strangers to love|poor boy|little teapot|the walrus|master of my fate|king of the world|material girl"
     r"|rocket man|highway to hell|hotel california|call me ishmael|call me maybe|real slim)\b"
 )
+
+
+_IN_A_PLAY = pattern_of(
+    r"\s*(?:\*\*)?[(\[](?!(?:Note|Edit|Optional|Source|Sources|Update|Image|Link|Hint|Tip"
+    r"|Example)\b)[A-Z][a-z'-]{1,15}[)\]](?:\*\*)? \S"
+    r"|\s*(?:\*\*)?[A-Z][a-z'-]{1,15}:(?:\*\*)? (?:\*|[\"“])"
+)
+"""What an assistant says in a role: "(Ada) You are late", "Ada: *frowns*"."""
+_OUT_OF_IT = pattern_of(
+    r"\b(?:ooc|out of (?:character|role|rp)|in real life|irl|end (?:of )?(?:the )?scene|(?:stop|end|pause"
+    r"|leave) (?:the |this )?"
+    r"(?:role-?\s?play|game|story|scene|rp))\b"
+)
+
+
+def is_played(text: str, answered: str) -> bool:
+    """Whether a message goes on with a game of roles: its answer was given in one, and it does not step out of it."""
+    return bool(_ACTED.match(answered) or _IN_A_PLAY.match(answered)) and not _OUT_OF_IT.search(lowered(text))
 
 
 def sentences(text: str) -> list[Sentence]:
@@ -573,12 +611,12 @@ def _lists(low: str) -> bool:
 def _unmeant_from(low: str) -> tuple[int | None, bool]:
     """Where a sentence turns into play, or into text to work on; and whether the next one is meant again."""
     staged = OPENERS.match(low)
-    if _STAGED.match(low, staged.end() if staged else 0):
+    if _STAGED.match(low, staged.end() if staged else 0) or _OPENS_A_STORY.match(low):
         return 0, False
     if played := _PLAYED.search(low):
         asked = _ASKED_LATER.search(low, 0, played.start())
         return asked.start() if asked else 0, played.group() in _ONLY_HERE
-    if edited := _EDITED.search(low):
+    if (edited := _EDITED.search(low)) and not _CORRECT_ME.match(low):
         return edited.start(), False
     if written := _WRITTEN.search(low):
         return written.start(), written[1] is None and ":" not in low

@@ -53,7 +53,8 @@ TOPPED = re.compile(r"\b(?:don't|do not|dont) (?:\w+ )?like\b.*\bi (?:\w+ )?(?:l
 _THING = re.compile(
     r"(?:the (?=[A-Z])|(?:19|20)?\d0s )?[^\W\d_][\w'’&-]*(?: [^\W\d_][\w'’&-]*){0,3}?"
     r"(?=\s*(?:[,.;:!?()\x00…]|\Z|[^\w\s'’&-]|\s[-–]\s"
-    r"|\s(?:and|or|but|because|cause|cuz|so|since|with|for|in|on|at|about|a lot|a bit|as|too|though|although|especially"
+    r"|\s(?:and|or|but|which|because|cause|cuz|so|since|with|for|in|on|at|about|a lot|a bit|as|too|though|although"
+    r"|especially"
     r"|more|most|when|while|very|much|lol|haha|btw|tbh|ngl|imo|imho|rn|atm|tho|honestly|lmao|ugh|smh|if|than|these"
     r"|lately"
     r"|any ?more|after|before|even|like|over|unless|except"
@@ -129,10 +130,19 @@ def prefers(said: Said, match: Match) -> Drafts:
         return
     value = _single(said.clause, match.end()) or _doing(said.clause, match.end())
     value = _furnished(said.clause, value) if value else None
+    if value and value.text.lower().split()[-1] in _WRITTEN:
+        return
     if value and CALENDAR.isdisjoint(value.text.lower().split()):
         yield said.fact("likes", value, 0.7)
 
 
+_WRITTEN = words(
+    """
+    sentences, paragraphs, lines, words, wording, style, styles, titles, headings, chapters, dialogue, code, functions,
+    classes, variables, names, comments, tests, commits, types, loops, imports, tabs, spaces, quotes, commas, dates
+    """
+)
+"""How something is to be written is a wish about the work, not a taste: "I prefer short sentences"."""
 _DOING = re.compile(
     r"[a-z]{3,}ing(?: (?:alone|outdoors|outside|indoors|early|late|remotely|online|by [a-z]+|at night))?"
     r"(?=[\s\x00]*(?:[,.;!]|\Z|(?:and|but|because|so|when)\b))"

@@ -203,7 +203,9 @@ def _may_be_name(clause: Clause, last: int) -> bool:
     return careless and _AFTER_SMALL_NAME.match(clause.low, last) is not None
 
 
-_TITLES = frozenset({"dr", "mr", "mrs", "ms", "prof", "professor"})
+_TITLES = frozenset(
+    {"dr", "doctor", "mr", "mrs", "ms", "prof", "professor", "herr", "frau", "madame", "monsieur", "señor", "señora"}
+)
 
 
 def _titled(clause: Clause, at: int, last: int) -> Value | None:
@@ -244,6 +246,7 @@ def organisation(clause: Clause, at: int) -> Value | None:
 
 
 _OWNED = re.compile(r" [a-z]+")
+_GOES_ON = re.compile(r" (?:for|as|since|until|till|and|but|so|because|where|which|now|on|full|part|right|these)\b")
 _COMPANY = re.compile(r" (?:and|&) (?:Co|Company|Sons?|Daughters?|Partners|Associates|Brothers|Bros|Friends)\b")
 
 
@@ -252,7 +255,8 @@ def _whole(clause: Clause, run: Value) -> Value | None:
     written = clause.text[run.first : run.last]
     if written == run.text:
         return run
-    return None if _OWNED.match(clause.text, run.last) else Value(written, run.first, run.last)
+    owned = _OWNED.match(clause.text, run.last) and not _GOES_ON.match(clause.text, run.last)
+    return None if owned else Value(written, run.first, run.last)
 
 
 def school(clause: Clause, at: int) -> Value | None:
@@ -364,7 +368,7 @@ _LIST_JOINT = re.compile(
     r"|plus|\+)\s|\s?/\s?)(?:also\s)?"
 )
 _SMALL = re.compile(
-    r"(?:(?:a (?:bit|little(?: bit)?)(?: of)?|some|bit of|basic|fluent|conversational|also|both|mostly|the|a|an|my"
+    r"(?:(?:a (?:bit|little(?: bit)?)(?: of)?|some|bit(?: of)?|basic|fluent|conversational|also|both|mostly|the|a|an|my"
     r"|all|any"
     r"|mainly|playing|play|going|certain|most|really|native|decent|broken|enough|intermediate|beginner|little) )*"
 )

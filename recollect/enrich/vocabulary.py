@@ -160,7 +160,9 @@ GAMES = words(
     tennis, table tennis, ping pong, badminton, squash, pickleball, golf, cricket, rugby, hockey, ice hockey,
     baseball, softball, lacrosse, handball, volleyball, basketball, soccer, football, chess, poker, go, darts,
     snooker, pool, billiards, board games, video games, d&d, dungeons and dragons, ultimate frisbee, water polo,
-    field hockey, bridge, magic the gathering, minecraft, league of legends, warhammer, padel, bass, guitar, piano,
+    field hockey, bridge, magic the gathering, minecraft, league of legends, elden ring, valorant, fortnite, overwatch,
+    apex legends, counter-strike, call of duty, rocket league, roblox, stardew valley, baldur's gate, dota, hearthstone,
+    world of warcraft, mario kart, animal crossing, warhammer, padel, bass, guitar, piano,
     violin, cello, drums, flute, saxophone, trumpet, ukulele, clarinet, banjo, harp, viola, bass guitar, electric
     guitar, acoustic guitar, keyboard, accordion, trombone, harmonica, mandolin, oboe, double bass, the piano, synth
     """
@@ -178,7 +180,9 @@ DIETS = proper(
 NOT_EATEN = words(
     """
     meat, red meat, pork, beef, chicken, fish, seafood, shellfish, dairy, gluten, eggs, sugar, carbs, nuts, peanuts,
-    animal products, wheat, bread, cheese, onions, garlic, mushrooms, soy, lamb, processed food, junk food
+    animal products, wheat, bread, cheese, onions, garlic, mushrooms, soy, lamb, processed food, junk food, grapefruit,
+    tomatoes, eggplant, aubergine, spicy food, raw fish, fried food, citrus, bananas, strawberries, bacon, liver, veal,
+    tofu
     """
 )
 
@@ -212,7 +216,10 @@ CONDITIONS = proper(
     Meniere's, macular degeneration, hemochromatosis, myasthenia gravis, muscular dystrophy, spina bifida, postpartum
     depression, agoraphobia, dyscalculia, restless legs syndrome, emphysema, hypoglycemia, lymphoma, melanoma,
     neuropathy, trigeminal neuralgia, cluster headaches, PMDD, fatty liver, iron deficiency anemia, hearing loss,
-    lymphedema, sarcoidosis, gastroparesis, hypermobility
+    lymphedema, sarcoidosis, gastroparesis, hypermobility, kidney stones, gallstones, motion sickness, seasickness,
+    seasick=motion sickness, carsick=motion sickness,
+    travel sickness, varicose veins, shingles, coeliac, shin splints, tendonitis, tendinitis, bursitis, cataracts,
+    heart failure, a pacemaker=pacemaker, polymyalgia, lactose intolerance
     """
 )
 MEDICATIONS = proper(
@@ -234,7 +241,12 @@ MEDICATIONS = proper(
     allopurinol, colchicine, finasteride, tamsulosin, tamoxifen, letrozole, anastrozole, montelukast, salbutamol,
     symbicort=Symbicort, isotretinoin, accutane=Accutane, roaccutane=Roaccutane, testosterone, estradiol, HRT, birth
     control, tacrolimus, ciclosporin, mycophenolate, levodopa, donepezil, tecfidera=Tecfidera,
-    ocrevus=Ocrevus, gilenya=Gilenya, tysabri=Tysabri, aubagio=Aubagio, baclofen
+    ocrevus=Ocrevus, gilenya=Gilenya, tysabri=Tysabri, aubagio=Aubagio, baclofen, vitamin d=vitamin D, vitamin
+    b12=vitamin B12, folic acid, iron tablets, calcium supplements, creatine, magnesium supplements, fish oil,
+    dapagliflozin,
+    edoxaban, ticagrelor, ezetimibe, nebivolol, doxazosin, hydroxyzine, vortioxetine, mesalamine, budesonide,
+    fluticasone, tiotropium, sumatriptan, rizatriptan, erenumab, dupilumab, secukinumab, oxcarbazepine, clozapine,
+    naltrexone, methadone, buprenorphine, mercaptopurine, anagliptin, liraglutide, dulaglutide, pioglitazone
     """
 )
 """What people take regularly, and what others should know to be careful. What many take now and then is not here."""

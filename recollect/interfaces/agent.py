@@ -27,7 +27,7 @@ from recollect.interfaces.small_talk import (
 )
 from recollect.policies.dates import span_of
 from recollect.policies.fencing import shown
-from recollect.policies.keys import key_of
+from recollect.policies.keys import ROLES, key_of
 from recollect.policies.words import query_terms, terms
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime, as_ms
@@ -54,7 +54,10 @@ FOUND_MAX = 50
 """How many memories are searched for those that are part of a limited context."""
 PROFILE = ("fact", "preference")
 _ANIMAL = re.compile(r"\b(?:(?P<dog>dogs?|pupp(?:y|ies))|cats?|kittens?)\b", re.IGNORECASE)
-SOMEBODY = ("partner", "child", "parent", "sibling", "relative", "friend", "roommate", "colleague", "pet")
+SOMEBODY = (
+    "partner", "child", "parent", "sibling", "relative", "friend", "roommate", "neighbour", "teacher", "colleague",
+    "pet", *ROLES,
+)  # fmt: skip
 """Keys whose value is somebody's name."""
 BOUGHT = ("vehicle", "device")
 """Keys of things that have a price."""

@@ -60,6 +60,9 @@ _FACTS = (
     Key("sibling", many=True, label="has as sibling"),
     Key("relative", many=True, label="has as relative", asked="family"),
     Key("friend", many=True, label="has as friend"),
+    Key("roommate", many=True, half_life_days=_HABIT, label="shares a home with", asked="flatmate housemate"),
+    Key("neighbour", many=True, half_life_days=_HOME, label="lives next to"),
+    Key("teacher", many=True, half_life_days=_HABIT, label="is taught by"),
     Key("colleague", many=True, half_life_days=_JOB, label="works with"),
     Key("pet", many=True, half_life_days=_HOME, label="has as pet", asked="animal"),
     Key("language", many=True, label="speaks"),
@@ -74,6 +77,7 @@ _FACTS = (
     Key("likes", many=True, half_life_days=_HABIT, label="likes"),
     Key("dislikes", many=True, half_life_days=_HABIT, label="does not like"),
     Key("diet", half_life_days=_HABIT, label="eats", asked="food"),
+    Key("avoids", many=True, half_life_days=_HABIT, label="does not eat or drink", asked="diet food"),
     Key("allergy", many=True, label="is allergic to"),
     # Many conditions stay for life, and a wrong "no longer" does more harm than a stale "still".
     Key("medical_condition", many=True, label="has the condition"),
@@ -94,6 +98,16 @@ _PREFERENCES = (
     Key("date_format", label="form of dates"),
     Key("time_format", label="form of times"),
 )
+
+_ROLES = (
+    "accountant au_pair babysitter cardiologist childminder chiropractor cleaner counsellor counselor dentist "
+    "dermatologist dietitian doctor endocrinologist gp gynaecologist gynecologist hairdresser landlady landlord lawyer "
+    "midwife nanny neurologist nutritionist oncologist optician orthodontist osteopath paediatrician pediatrician "
+    "physio physiotherapist psychiatrist psychologist rheumatologist social_worker solicitor surgeon therapist "
+    "urologist vet"
+)
+ROLES = frozenset(_ROLES.split())
+"""What people may be to the user by their work. Each is a key of its own, with one person at a time."""
 
 KEYS: dict[str, Key] = {key.name: key for key in (*_FACTS, *_PREFERENCES)}
 """Every key that is known by name, facts first."""
@@ -146,6 +160,9 @@ _SPELLINGS = {
     "sibling": "siblings brother sister brothers sisters",
     "relative": "relatives family grandmother grandfather aunt uncle cousin niece nephew",
     "friend": "friends best_friend bestie",
+    "roommate": "roommates flatmate flatmates housemate housemates",
+    "neighbour": "neighbours neighbor neighbors",
+    "teacher": "teachers tutor professor coach instructor",
     "colleague": "colleagues coworker coworkers co_worker boss teammate",
     "pet": "pets dog cat dogs cats pet_name",
     "language": "languages speaks spoken_language spoken_languages native_language mother_tongue",
@@ -157,6 +174,7 @@ _SPELLINGS = {
     "likes": "like loves love taste tastes",
     "dislikes": "dislike hates hate cannot_stand",
     "diet": "dietary_preference dietary_preferences dietary_restriction dietary_restrictions eating_habits",
+    "avoids": "does_not_eat not_eaten foods_avoided",
     "allergy": "allergies allergic_to allergic food_allergy food_allergies intolerance",
     "medical_condition": "medical_conditions condition health_condition illness disease diagnosis health",
     "medication": "medications medicine medicines meds med pills tablets prescription prescriptions drug drugs",

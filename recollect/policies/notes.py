@@ -42,13 +42,26 @@ _WORDS = {
     "hobby": "Enjoys {}",
     "likes": "Likes {}",
     "dislikes": "Does not like {}",
+    "avoids": "Does not eat or drink {}",
     "allergy": "Allergic to {}",
     "medical_condition": "Health: {}",
     "medication": "Takes {}",
 }
 _MANY = {"child": "Children", "goal": "Goals"} | {
     name: f"{name.capitalize()}s"
-    for name in ("parent", "sibling", "relative", "friend", "colleague", "pet", "device", "language")
+    for name in (
+        "parent",
+        "sibling",
+        "relative",
+        "friend",
+        "roommate",
+        "neighbour",
+        "teacher",
+        "colleague",
+        "pet",
+        "device",
+        "language",
+    )
 }
 _OWN = {"my": "their", "our": "their", "me": "them", "us": "them", "myself": "themselves", "mine": "theirs"}
 _AS_OF = re.compile(r" \(as of ([A-Z][a-z]+ \d{4})\)\Z")

@@ -425,6 +425,41 @@ async def test_unusable_drafts_are_left_out(ledger, facts, clock):
     assert await facts.list() == []
 
 
+async def test_what_is_not_eaten_stands_beside_the_diet_and_who_shares_a_home_beside_each_other(memory, clock):
+    ann = memory.user("ann")
+    for said in (
+        "I'm vegetarian.",
+        "I don't eat eggs or mushrooms.",
+        "My roommate Kofi cooks.",
+        "My roommate Emre sings.",
+    ):
+        await ann.session("talk").add_interaction(said, "Noted.")
+        clock.advance(days=1)
+        await memory.work()
+    assert {(fact.key, fact.value) for fact in (await ann.profile()).facts} == {
+        ("roommate", "Kofi"), ("roommate", "Emre"), ("diet", "vegetarian"), ("avoids", "eggs"), ("avoids", "mushrooms"),
+    }  # fmt: skip
+    await ann.session("talk").add_interaction("I eat eggs again.", "Enjoy!")
+    await memory.work()
+    assert [fact.value for fact in await ann.facts.get("avoids")] == ["mushrooms"]
+
+
+async def test_one_has_one_dentist_at_a_time_and_any_number_of_neighbours(memory, clock):
+    ann = memory.user("ann")
+    for said in (
+        "My dentist is Dr Kaur.",
+        "My neighbour Stan sings.",
+        "My neighbour Rosa too.",
+        "My dentist is Dr Lund.",
+    ):
+        await ann.session("talk").add_interaction(said, "Noted.")
+        clock.advance(days=1)
+        await memory.work()
+    assert [fact.value for fact in await ann.facts.get("dentist")] == ["Dr Lund"]
+    assert [fact.value for fact in await ann.facts.get("neighbour")] == ["Stan", "Rosa"]
+    assert "Dentist: Dr Lund" in (await ann.session("talk").get_context("Who is my dentist?")).system
+
+
 # ── Reading ──────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -66,6 +66,15 @@ def test_a_correction_is_learned_in_a_sentence_and_not_as_a_bare_name() -> None:
     assert lessons == ["Karim is my brother in law not my cousin, people always mix it up"]
 
 
+@pytest.mark.parametrize(
+    "said", ['No, I meant "retries"', "No I meant the `timeout` parameter", 'Please stop saying "great question"']
+)
+def test_a_lesson_keeps_what_it_quotes(said: str) -> None:
+    (lesson,) = [draft for draft in read(said, AT, answered="Done.") if draft.layer == "learning"]
+    assert lesson.value.removeprefix("the user meant ") in said
+    assert lesson.value.endswith(('"retries"', "`timeout` parameter", '"great question"'))
+
+
 # ── Traps ────────────────────────────────────────────────────────────────────────────────────────
 
 STATEMENTS = [
@@ -113,6 +122,14 @@ def test_what_is_not_meant_teaches_nothing(statement: str, frame: str) -> None:
 )
 def test_a_pasted_document_teaches_nothing(opening: str, pasted: str) -> None:
     assert learned(f"{opening}\n\n{pasted}") == []
+
+
+@pytest.mark.parametrize("answer", ["(Ada) You are late.", "*sighs* You again?", 'Ada: "You are late."'])
+def test_in_a_game_of_roles_nothing_is_learned_until_somebody_steps_out_of_it(answer: str) -> None:
+    played = "I'm married to Clara now, and I live in Vienna."
+    assert not read(played, AT, answered=answer)
+    assert {draft.value for draft in facts(f"(OOC) {played}", answered=answer)} >= {"Clara", "Vienna"}
+    assert {draft.value for draft in facts(played, answered="Note: the tram is late.")} >= {"Clara", "Vienna"}
 
 
 @pytest.mark.parametrize(
@@ -497,15 +514,17 @@ OTHER_WORDS = {
     "age": "ty teen 30th",
     "birthday": "birth bday b-day born may turn",
     "occupation": "teach",
-    "medical_condition": "coeliac diabetic dyslexic hashimotos",
+    "medical_condition": "coeliac deaf diabetic dyslexic hashimotos seasick",
     "diet": "don't dont can't gave",
     "goal": "saving becoming",
     "hobby": "collect paint run swim",
     "weight": "kilo kg lb pound",
     "height": "1. 1, 1m cm ft foot feet '",
+    "medication": "statin",
     "verbosity": "short brief point",
     "emoji": "emoji",
     "reply_language": "spelling",
+    "units": "ounces km",
     "format": "never skip don't stop",
     "tone": "honest casual formal blunt",
 }
@@ -520,7 +539,9 @@ def test_the_span_of_a_draft_contains_its_value() -> None:
     for utterance in EVERY:
         for draft in read(utterance.text, AT, answered=utterance.answered):
             said = unicodedata.normalize("NFKC", utterance.text[slice(*draft.span)])
-            own = spoken_words(re.sub(r"^the user (?:meant|wanted|prefers) ", "", draft.value))
+            own = spoken_words(
+                re.sub(r"^the user (?:meant|wanted|prefers|would rather be|\w+s best) ", "", draft.value)
+            )
             settled = any(word in said.lower() for word in OTHER_WORDS.get(draft.key, "").split())
             day = draft.key == "date" and draft.value[:4] in said
             assert own <= spoken_words(said) or settled or day, (utterance.text, draft)
