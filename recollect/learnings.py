@@ -168,7 +168,7 @@ class Learnings(Handle):
         return await self._change(id, restored)
 
     async def top(self, *, limit: int = 5, above: float = 0.7) -> list[Learning]:
-        """The learnings that go into a prompt by default, the user's and the org's together, most used first."""
+        """The best learnings, the user's and the org's together, most used first."""
         shown = Shown(validate.limit(limit), validate.unit_interval(above, "above"))
         sure = top(await self._records(), self._ledger.clock(), shown)
         return [Learning.from_record(record) for record in sure]

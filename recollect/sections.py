@@ -24,7 +24,7 @@ from recollect.policies.fencing import safe
 from recollect.policies.graph_views import Entity, Relation, Web
 from recollect.policies.graphs import SAID_BY_FACTS, USER
 from recollect.policies.keys import KEYS, ROLES, key_of
-from recollect.policies.learnings import Shown, top
+from recollect.policies.learnings import Shown, for_prompt
 from recollect.policies.merging import normal
 from recollect.policies.notes import TOGETHER, Noted, note
 from recollect.records import HOUR_MS, Hit, Record, Scope, as_datetime, iso
@@ -77,7 +77,7 @@ async def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, 
     also: dict[str, Sequence[Record]] = {}
     records["instructions"] = _instructions(index, shared, scope, now)
     learnings = [record for each in (index, shared) for record in each.of_layer("learning", now)]
-    records["learnings"] = top(learnings, now, asking.learnings)
+    records["learnings"] = for_prompt(learnings, now, asking.learnings)
     records["summary"] = [asking.summary] if asking.summary else []
     states = (index.head("working", each, now) for each in dict.fromkeys((Scope(scope.org, scope.user), scope)))
     records["working"] = [state for state in states if state is not None]

@@ -1279,7 +1279,7 @@ class Learnings(Opened):
         return self._running.run("Learnings.restore", self._inner.restore(id))
 
     def top(self, *, limit: int = 5, above: float = 0.7) -> list[Learning]:
-        """The learnings that go into a prompt by default, the user's and the org's together, most used first."""
+        """The best learnings, the user's and the org's together, most used first."""
         return self._running.run("Learnings.top", self._inner.top(limit=limit, above=above))
 
     def list(self, *, type: str | None = None, include_retired: bool = False) -> list[Learning]:

@@ -27,6 +27,9 @@ SAID_AGAIN = 0.3
 CONFIRMED, CONTRADICTED = 0.15, 0.6
 """What a confirmation adds, and what is left after a contradiction."""
 RETIRED_BELOW = 0.2
+FOR_NEWEST = 3
+"""One in so many places of a prompt is for the newest of the learnings that have no place by their use. Being shown is
+what counts as a use: those that came first would keep their places, and what was corrected today would not be seen."""
 SOURCES_KEPT = 32
 """How many messages a learning remembers, so that each counts once."""
 
@@ -79,10 +82,22 @@ def learning_score(record: Record, now: int, uses: int = 0) -> float:
 
 
 def top(learnings: Iterable[Record], now: int, shown: Shown) -> list[Record]:
-    """The learnings that go into a prompt: sure enough, the most used first, then the surest, then the newest."""
+    """The best learnings: sure enough, the most used first, then the surest, then the newest."""
+    return _sure(learnings, now, shown)[: shown.limit]
+
+
+def for_prompt(learnings: Iterable[Record], now: int, shown: Shown) -> list[Record]:
+    """The learnings that go into a prompt: the best, with some places for the newest of the others."""
+    sure = _sure(learnings, now, shown)
+    kept = shown.limit - shown.limit // FOR_NEWEST
+    newest = sorted(sure[kept:], key=lambda each: (-touched(each), each.id))
+    return sure[:kept] + newest[: shown.limit - kept]
+
+
+def _sure(learnings: Iterable[Record], now: int, shown: Shown) -> list[Record]:
     sure = [each for each in learnings if each.confidence > shown.above and is_current(each, now)]
     sure.sort(key=lambda each: (-each.data.get("usage_count", 0), -each.confidence, -each.created_at, each.id))
-    return sure[: shown.limit]
+    return sure
 
 
 def _rounded(confidence: float) -> float:

@@ -202,3 +202,17 @@ async def test_a_deployment_can_choose_which_learnings_go_into_a_context(open_me
     assert [f"question {number}" in context.system for number in range(4)] == [False, False, True, True]
     with pytest.raises(ValidationError):
         await open_memory(learnings_above=1.5)
+
+
+async def test_a_correction_is_in_the_next_prompt_however_often_five_others_were_used(memory):
+    ann = memory.user("ann")
+    for number in range(5):
+        await ann.add_learning(f"Say it in {number + 2} lines.", type="correction", confidence=0.9)
+    for _ in range(3):
+        await ann.session("s").get_context("Which theme should I use?")
+        await memory.work()
+    assert min(each.usage_count for each in await ann.learnings.top()) == 3
+    await ann.add_learning("Prices are in euro.", type="correction")
+    context = await ann.session("s").get_context("Which theme should I use?")
+    assert "Prices are in euro." in context.system
+    assert context.system.count("Say it in") == 4
