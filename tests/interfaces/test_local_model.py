@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -125,6 +125,9 @@ async def test_it_rereads_conversations_and_learns_nothing_that_was_not_said(lla
             for listed in shape["properties"].values():
                 listed["maxItems"] = 1
             system = {"role": "system", "content": "Report one thing that the user says, with a quote, in JSON."}
+            for _ in range(2):
+                with suppress(ModelError):  # it may go on and on until it is cut off, and not the next time
+                    return await model.answer(Ask([system, ask.messages[1]], shape, 250))
             return await model.answer(Ask([system, ask.messages[1]], shape, 250))
 
         given = {"clock": clock, "worker": False, "embedder": HashingEmbedder(), "learn": False}
