@@ -441,10 +441,11 @@ def _score(
     asked, talk = Asked.of(question.text, index.language), None
     cover = index.cover(question.terms)
     cover_factor = scoring.cover_factor(_best(cover, alive, all_alive))
-    if index.sessions and not asked.question:
-        # Bare words are counted in turns: long ones have many words by chance, which BM25 allows for.
+    # Long texts have many words by chance, which BM25 allows for: episodes, and turns where bare words are looked for.
+    long = ("episodic",) if asked.question else ("conversation", "episodic")
+    if index.sessions and (rows := index.mask(now, long)[0]).any():
         counted = words * np.float32(scoring.cover_factor(_best(words, alive, all_alive)) / (cover_factor or 1.0))
-        cover = np.where(index.mask(now, ("conversation",))[0], counted, cover)
+        cover = np.where(rows, counted, cover)
     total: Scores = prior + words * np.float32(word_factor) + cover * np.float32(cover_factor)
     meaning, meaning_factor = None, 0.0
     if question.vector is not None:

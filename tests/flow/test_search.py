@@ -675,3 +675,23 @@ async def test_the_name_in_a_fact_leads_to_what_was_said_of_it(open_memory):
     await ann.session("monday").add_message("user", "The garden needs water.")
     found = {hit.content for hit in await ann.search_memory("How much did the car cost?")}
     assert found == {"vehicle: Skoda", "I paid 14,500 euro for the Skoda."}
+
+
+async def test_episodes_that_have_the_words_of_a_question_by_chance_do_not_stand_before_turns(memory):
+    ann = memory.user("ann")
+    for number in range(3, 9):
+        chat = ann.session(f"s{number}")
+        for said in (
+            "The plumber sent his bill on Tuesday, {} euros.",
+            "I painted the kitchen wall number {} yellow on Sunday.",
+            "We decided to buy a stone sink for garden {}.",
+            "The dentist moved my appointment to Friday {}.",
+        ):
+            await chat.add_interaction(said.format(number), "Noted.")
+        await memory.work()
+        assert await chat.close()
+    await ann.session("right").add_interaction("The plumber mended the kitchen sink at last.", "Good.")
+    await memory.work()
+    hits = await ann.search_memory("When did the plumber mend the sink in our kitchen?", limit=4)
+    assert hits[0].content == "The plumber mended the kitchen sink at last."
+    assert {hit.record.layer for hit in hits} == {"conversation"}
