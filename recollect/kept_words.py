@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.policies.words import spoken
-from recollect.postings import COUNT_BITS, ENTRY_BITS, ENTRY_MASK, Portion, Spelled, Vocabulary
+from recollect.policies.words import rules
+from recollect.postings import COUNT_BITS, ENTRY_BITS, ENTRY_MASK, Portion, Vocabulary
 
-READ_BY = 1
+READ_BY = 2
 """The rules by which texts are cut into words. With other rules, this is another number: what was kept is useless."""
 CHECK_BYTES = 16
 COMPRESSION = 1
@@ -64,7 +64,7 @@ class KeptWords:
     lengths: Numbers
     counts: Numbers
     entries: Numbers
-    words: Sequence[Spelled]
+    terms: Sequence[str]
 
     @classmethod
     def of(cls, messages: Messages, lengths: Sequence[int], keys: Numbers, vocabulary: Vocabulary) -> KeptWords:
@@ -84,7 +84,7 @@ class KeptWords:
             np.array(lengths, np.int64)[rows],
             counts.astype(np.int64),
             sorted_keys & ENTRY_MASK,
-            vocabulary.spelled(numbers.tolist()),
+            vocabulary.terms(numbers.tolist()),
         )
 
     def packed(self, language: str) -> bytes:
@@ -93,11 +93,10 @@ class KeptWords:
         for name, kind in _PARTS:
             numbers: Numbers = getattr(self, name)
             parts.append((np.diff(numbers, prepend=0) if name in IN_ORDER else numbers).astype(kind).tobytes())
-        parts.append(bytes([word.is_exact for word in self.words]))
-        parts.append("\n".join([word.word for word in self.words]).encode())
+        parts.append("\n".join(self.terms).encode())
         about = {
-            "read_by": READ_BY, "language": _rules(language),
-            "messages": len(self.births), "words": len(self.words), "entries": len(self.entries),
+            "read_by": READ_BY, "language": rules(language),
+            "messages": len(self.births), "terms": len(self.terms), "entries": len(self.entries),
         }  # fmt: skip
         data = json.dumps(about).encode() + b"\n" + zlib.compress(b"".join(parts), COMPRESSION)
         return _check(data) + data
@@ -109,9 +108,9 @@ class KeptWords:
             return None
         head, _, body = data[CHECK_BYTES:].partition(b"\n")
         about: dict[str, Any] = json.loads(head)
-        if (about["read_by"], about["language"]) != (READ_BY, _rules(language)):
+        if (about["read_by"], about["language"]) != (READ_BY, rules(language)):
             return None
-        parts, sizes = zlib.decompress(body), {"counts": about["words"], "entries": about["entries"]}
+        parts, sizes = zlib.decompress(body), {"counts": about["terms"], "entries": about["entries"]}
         found: dict[str, Numbers] = {}
         at = 0
         for name, kind in _PARTS:
@@ -120,17 +119,11 @@ class KeptWords:
             found[name] = numbers.astype(np.int64)
         found |= {name: np.cumsum(found[name]) for name in IN_ORDER}
         found["entries"] &= ENTRY_MASK  # where the next word begins the differences wrap around
-        exact = parts[at : at + about["words"]]
-        spelled = parts[at + about["words"] :].decode().split("\n") if about["words"] else []
-        return cls(
-            **found, words=[Spelled(word, bool(is_exact)) for word, is_exact in zip(spelled, exact, strict=True)]
-        )
+        return cls(**found, terms=parts[at:].decode().split("\n") if about["terms"] else [])
 
-    def known_of(self, size: int, messages: Messages, vocabulary: Vocabulary) -> Known | None:
-        """What is known of the first `size` rows of an index; None if its vocabulary cannot tell the words apart."""
-        numbers = vocabulary.respelled(self.words)
-        if len(np.unique(numbers)) < len(numbers):
-            return None
+    def known_of(self, size: int, messages: Messages, vocabulary: Vocabulary) -> Known:
+        """What is known of the first `size` rows of an index."""
+        numbers = vocabulary.numbers_of(self.terms)
         row_of = self._rows_among(messages)
         rows = row_of[self.entries >> COUNT_BITS]
         known = rows >= 0
@@ -182,12 +175,6 @@ def _portions(rows: Numbers, characters: Numbers) -> list[Numbers]:
     """Rows in portions of about `PORTION_CHARACTERS`; they have so many characters."""
     portion_of = np.cumsum(characters) // PORTION_CHARACTERS
     return [each for each in np.split(rows, np.flatnonzero(np.diff(portion_of)) + 1) if len(each)]
-
-
-def _rules(language: str) -> str:
-    """The language, and its stemmer: from the same words, others are found where another language is known, or none."""
-    own = None if language == "en" else spoken(language)
-    return language if own is None else f"{language}, {own.row.stemmer}"
 
 
 def _rows(keys: Numbers) -> Numbers:

@@ -1,9 +1,8 @@
 """Which words occur in which rows of an index, and how well each row answers the words of a question.
 
-A text is cut into words at the first query after it was added, and a word is stemmed only when a query has a term
-that begins like it: stemming takes longer than all the rest, and most words are never asked for. Words are numbers
-from a vocabulary that the indexes of many users share. Each index keeps the rows of a word, with its count in each, in
-compact arrays, and scores them by BM25.
+A text is cut into words at the first query after it was added. Words are found by their terms, mostly their stems, and
+terms are numbers from a vocabulary that the indexes of many users share. Each index keeps the rows of a term, with its
+count in each, in compact arrays, and scores them by BM25.
 """
 
 from __future__ import annotations
@@ -21,19 +20,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.policies.inflections import WORD_OF
 from recollect.policies.scoring import K1, RARITY_ROWS, B, Scores, rarity
 from recollect.policies.words import (
-    EDGES,
     STEMMED_MAX,
-    beginnings,
+    analysis,
     forms,
     is_plain,
-    is_stemmed,
-    kept_by,
     pieces,
     split,
-    spoken,
     stem,
     terms,
 )
@@ -45,13 +39,6 @@ FEW_ROWS = 16
 
 WORDS_MAX = 200_000
 """Words of one vocabulary, about 30 MB; indexes built later start another."""
-JOINED_FEW = 60
-"""Up to this many entries are added up one by one, which is quicker for few."""
-GROUPED = 4
-"""Letters by which words that are not stemmed yet are grouped."""
-ASKED_MAX = 50_000
-"""Terms that are remembered as already looked up."""
-
 TOGETHER, PORTION = 16, 1_000
 """From this many texts on they are read together, in portions of this size."""
 ROW_BITS, ENTRY_BITS = 24, 32
@@ -70,13 +57,6 @@ Told: TypeAlias = Sequence[tuple[Entries, float]]
 """For each term of a question, its rows and how informative it is."""
 
 
-class Spelled(NamedTuple):
-    """A word with a number of its own, and whether it is found only as written, not by its stem."""
-
-    word: str
-    is_exact: bool
-
-
 class Portion(NamedTuple):
     """The words of some rows, counted from 0: as keys, and how many each row has."""
 
@@ -91,9 +71,9 @@ class Portion(NamedTuple):
 
 
 class Vocabulary(dict[str, int]):
-    """The number of each word, assigned when it is first looked up; the indexes of many users share one vocabulary.
+    """The number of each word, which is that of its term; the indexes of many users share one vocabulary.
 
-    A word that is found in several forms ("node.js", also by its parts) has a number below zero, and so has a piece
+    A word that is found by several terms ("node.js", also by its parts) has a number below zero, and so has a piece
     of text that does not hold exactly one word. Safe to share between threads: words that have numbers are looked up
     without a lock, new ones under it.
     """
@@ -102,22 +82,12 @@ class Vocabulary(dict[str, int]):
         self.language = language
         self._serial = next(_serials)
         _numbered[self._serial] = self
-        # English words are stemmed when a term is looked up that begins like them. How the words begin that have a stem
-        # of another language is not known, so these are stemmed at once.
-        self._in_english = language == "en"
-        self._other = None if self._in_english else spoken(language)
+        self._terms_of = analysis(language)
         self._lock = threading.RLock()
-        self._count = 0
-        self._exact: dict[str, int] = {}
-        # Each word that has a number of its own, in the order of these numbers, which begin at 1.
-        self._spelled: list[str] = []
+        # Each term, in the order of their numbers, which begin at 1.
+        self._terms: list[str] = []
+        self._number_of: dict[str, int] = {}
         self._several: list[list[int]] = []
-        self._of_term: dict[str, list[int]] = {}
-        # Words that are not stemmed yet, by their first letters, in the order of their numbers; these beginnings, by
-        # their first two letters; and how many words there were when each term was last looked up.
-        self._unread: dict[str, list[str]] = {}
-        self._begun: dict[str, list[str]] = {}
-        self._looked: dict[str, int] = {}
 
     def __missing__(self, word: str) -> int:
         with self._lock:
@@ -128,64 +98,37 @@ class Vocabulary(dict[str, int]):
 
     def _new_number(self, word: str) -> int:
         """A number for a word, or for a piece of text, that has none yet."""
-        plain = word.strip(EDGES)
-        if self._in_english and plain in WORD_OF:
-            return self[WORD_OF[plain]]
-        if is_plain(plain) if self._in_english else self._has_stem(plain):
-            if plain not in self:
-                self._take([plain])
-            return self[plain]
+        if self.language == "en" and is_plain(word):
+            return self._number(stem(word))
         found = split(word) if word.isascii() else [word]
-        if found != [word]:
-            return self._one_for(self.numbers(found))
-        return self._number_of(forms(word), by_stem=True)
+        return self._one_for([self._number(term) for each in found for term in self._terms_of(each)])
+
+    def _number(self, term: str) -> int:
+        number = self._number_of.get(term)
+        if number is None:
+            self._terms.append(term)
+            number = self._number_of[term] = len(self._terms)
+        return number
+
+    def _one_for(self, each: list[int]) -> int:
+        """One number that stands for all of these."""
+        if len(each) == 1:
+            return each[0]
+        self._several.append(each)
+        return -len(self._several)
 
     def numbered(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """The numbers of many words, below zero where one has several forms. New words are numbered in bulk."""
+        """The numbers of many words, below zero where one has several terms."""
         numbers = np.fromiter(map(self.get, words, repeat(UNKNOWN)), np.int64, len(words))
         unknown = (numbers == UNKNOWN).nonzero()[0]
         if len(unknown):
             new = [words[place] for place in unknown.tolist()]
-            self._learn(new)
+            for at in range(0, len(new), PORTION):  # others wait for the lock
+                with self._lock:
+                    for word in filterfalse(self.__contains__, new[at : at + PORTION]):
+                        self[word] = self._new_number(word)
             numbers[unknown] = [*map(self.__getitem__, new)]
         return numbers
-
-    def _learn(self, words: Iterable[str]) -> None:
-        """Number the plain words among these in bulk: one by one takes twice as long."""
-        if self._other is not None:
-            self._learn_stems([*filterfalse(self.__contains__, dict.fromkeys(words))])
-        elif self._in_english:
-            with self._lock:
-                new = filterfalse(self.__contains__, dict.fromkeys(words))
-                self._take([word for word in new if is_plain(word) and word not in WORD_OF])
-
-    def _learn_stems(self, words: Sequence[str]) -> None:
-        """The same for another language, where each word is stemmed."""
-        for at in range(0, len(words), PORTION):  # others wait for the lock
-            with self._lock:
-                new = filterfalse(self.__contains__, words[at : at + PORTION])
-                self._take([word for word in new if self._has_stem(word)])
-
-    def _has_stem(self, form: str) -> bool:
-        """Whether this form of a word is found by its stem."""
-        return is_stemmed(form) if self._in_english else self._other is not None and self._other.has_stem(form)
-
-    def _take(self, plain: Sequence[str]) -> None:
-        """Number words that have a stem. English ones are stemmed when a query has a term that begins like them."""
-        unread = self._unread
-        if self._other is not None:
-            for number, word in enumerate(plain, self._count + 1):
-                self._of_term.setdefault(self._other.stem(word), []).append(number)
-        for word in plain if self._in_english else ():
-            beginning = word[:GROUPED]
-            if beginning in unread:
-                unread[beginning].append(word)
-            else:
-                unread[beginning] = [word]
-                self._begun.setdefault(word[:2], []).append(beginning)
-        self._spelled.extend(plain)
-        self.update(zip(plain, counting(self._count + 1), strict=False))
-        self._count += len(plain)
 
     def __reduce__(self) -> tuple[Callable[[int], Vocabulary], tuple[int]]:
         """A spilled index leaves its vocabulary in memory; if that is freed meanwhile, the index is lost as well."""
@@ -220,86 +163,34 @@ class Vocabulary(dict[str, int]):
         """Number those of these words that have no number yet, so that they are found only as written."""
         with self._lock:
             for word in filterfalse(self.__contains__, words):
-                # A word of letters and digits alone has one form, itself.
-                self[word] = self._exactly(word) if word.isalnum() else self._number_of(forms(word), by_stem=False)
+                self[word] = self._one_for([self._number(form) for form in forms(word)])
 
-    def spelled(self, numbers: Iterable[int]) -> list[Spelled]:
-        """The words that have these numbers."""
-        words = [(self._spelled[number - 1], number) for number in numbers]
-        return [Spelled(word, self._exact.get(word) == number) for word, number in words]
+    def terms(self, numbers: Iterable[int]) -> list[str]:
+        """The terms that have these numbers."""
+        return [self._terms[number - 1] for number in numbers]
 
-    def respelled(self, words: Sequence[Spelled]) -> NDArray[np.int64]:
-        """The numbers that words from another vocabulary of this language have in this one."""
+    def numbers_of(self, terms: Sequence[str]) -> NDArray[np.int64]:
+        """The numbers of these terms, which may come from another vocabulary."""
         numbers: list[int] = []
-        for at in range(0, len(words), PORTION):  # others wait for the lock
-            some = words[at : at + PORTION]
+        for at in range(0, len(terms), PORTION):  # others wait for the lock
             with self._lock:
-                self._learn([word for word, is_exact in some if not is_exact])
-                numbers += [self._exactly(word) if is_exact else self[word] for word, is_exact in some]
+                numbers += [self._number(term) for term in terms[at : at + PORTION]]
         return np.array(numbers, np.int64)
 
     def numbers(self, words: Sequence[str]) -> list[int]:
-        """The numbers of these words; for a word with several forms, those of each form."""
+        """The numbers of these words; for a word with several terms, those of each."""
         numbers = [*map(self.__getitem__, words)]
         if numbers and min(numbers) < 0:
-            return [form for number in numbers for form in (self.several(number) if number < 0 else (number,))]
+            return [each for number in numbers for each in (self.several(number) if number < 0 else (number,))]
         return numbers
 
     def several(self, number: int) -> list[int]:
         """The numbers that one below zero stands for."""
         return self._several[-1 - number]
 
-    def of_term(self, term: str) -> list[int]:
-        """The numbers of the words that have this term; words that may have it are stemmed now."""
-        if self._looked.get(term) != self._count:
-            self._look(term)
-        return self._of_term.get(term, _NO_WORDS)
-
-    def _look(self, term: str) -> None:
-        """Stem the words that may have this stem and are not stemmed yet."""
-        kept = kept_by(term)
-        with self._lock:
-            since = self._looked.get(term, 0)
-            for beginning in self._beginnings(term, kept):
-                words = self._unread.get(beginning, _NO_LETTERS)
-                # Skip words seen at the last look-up; other indexes add words all the time.
-                if words and self[words[-1]] > since:
-                    found = [word for word in words if word.startswith(kept)]
-                    for word in found:
-                        self._of_term.setdefault(stem(word), []).append(self[word])
-                    if found:
-                        self._unread[beginning] = [word for word in words if not word.startswith(kept)]
-            if len(self._looked) >= ASKED_MAX:
-                self._looked.clear()
-            # Set last: a thread that sees this finds all the words under their stems.
-            self._looked[term] = self._count
-
-    def _beginnings(self, term: str, kept: str) -> Sequence[str]:
-        """The beginnings of words that may have this stem: all such words begin with `kept`."""
-        if len(kept) >= GROUPED:
-            return (kept[:GROUPED],)
-        begun = chain.from_iterable([self._begun[start] for start in beginnings(term, self._begun)])
-        return [beginning for beginning in begun if beginning.startswith(kept)]
-
-    def _number_of(self, found: Sequence[str], *, by_stem: bool) -> int:
-        """The number of a word with these forms."""
-        numbers = [self[form] if by_stem and self._has_stem(form) else self._exactly(form) for form in found]
-        return self._one_for(numbers)
-
-    def _one_for(self, each: list[int]) -> int:
-        """One number that stands for all of these."""
-        if len(each) == 1:
-            return each[0]
-        self._several.append(each)
-        return -len(self._several)
-
-    def _exactly(self, form: str) -> int:
-        if form not in self._exact:
-            self._count += 1
-            self._spelled.append(form)
-            self._exact[form] = self._count
-            self._of_term.setdefault(form, []).append(self._exact[form])
-        return self._exact[form]
+    def of_term(self, term: str) -> int | None:
+        """The number of a term; None if no word has it."""
+        return self._number_of.get(term)
 
 
 _serials = counting()
@@ -310,8 +201,6 @@ def _vocabulary_of(serial: int) -> Vocabulary:
     return _numbered[serial]
 
 
-_NO_WORDS: list[int] = []
-_NO_LETTERS: list[str] = []
 _NOWHERE: Entries = array("I")
 _shared: dict[str, Vocabulary] = {}
 
@@ -467,16 +356,15 @@ class Words:
         numbers = self.vocabulary.numbers(self.vocabulary.cut(text))
         first = len(self._lengths) << COUNT_BITS
         self._lengths.append(len(numbers))
-        for number, count in Counter(numbers).items():
-            entries, often = self._of_word(number), min(count, COUNT_MAX)
-            self._late.append(number << ENTRY_BITS | first | often)
-            if entries and entries[-1] > first:  # the same row, for another word of the same term
-                entries[-1] = first | min((entries[-1] & COUNT_MAX) + often, COUNT_MAX)
-            else:
-                entries.append(first | often)
-                self._apart += 1
+        counted = Counter(numbers)
+        for number, count in counted.items():
+            entry = first | min(count, COUNT_MAX)
+            self._of_number(number).append(entry)
+            self._late.append(number << ENTRY_BITS | entry)
+        self._apart += len(counted)
 
-    def _of_word(self, number: int) -> Entries:
+    def _of_number(self, number: int) -> Entries:
+        """The rows of the term that has this number."""
         if self._portions:
             self._join()
         entries = self._postings.get(number)
@@ -535,25 +423,9 @@ class Words:
         return told
 
     def _entries(self, term: str) -> Entries:
-        """The rows of a term. From now on, the words that have this term share one list."""
-        numbers = self.vocabulary.of_term(term)
-        held: Entries | None = None
-        for number in numbers:
-            entries = self._of_word(number)
-            if held is None or not held:
-                held = entries
-            elif entries and entries is not held:
-                return self._joined(numbers)
-        return _NOWHERE if held is None else held
-
-    def _joined(self, numbers: Sequence[int]) -> Entries:
-        """One list of entries for these words."""
-        held = {id(entries): entries for number in numbers if (entries := self._of_word(number))}
-        size = sum(map(len, held.values()))
-        joined = (_joined_few if size <= JOINED_FEW else _joined_many)(held.values())
-        self._postings.update(dict.fromkeys(numbers, joined))
-        self._apart += len(joined) - size
-        return joined
+        """The rows of a term."""
+        number = self.vocabulary.of_term(term)
+        return _NOWHERE if number is None else self._of_number(number)
 
     def _posted(self, term: str, entries: Entries) -> tuple[Rows, Scores]:
         posted = self._arrays.get(term)
@@ -583,24 +455,6 @@ class Words:
     def _shape(self, told: float) -> tuple[float, float, float]:
         """BM25 for a term this informative: the most that it adds, and the constant and slope of the length penalty."""
         return (K1 + 1) * told, K1 * (1 - B), K1 * B * len(self._lengths) / max(self._total, 1)
-
-
-def _joined_few(lists: Iterable[Entries]) -> Entries:
-    """One list of entries for several, with the counts of each row added up."""
-    counts: dict[int, int] = {}
-    for entry in chain.from_iterable(lists):
-        row = entry >> COUNT_BITS
-        counts[row] = counts.get(row, 0) + (entry & COUNT_MAX)
-    return array("I", [row << COUNT_BITS | min(count, COUNT_MAX) for row, count in sorted(counts.items())])
-
-
-def _joined_many(lists: Iterable[Entries]) -> Entries:
-    """The same for many entries, which would take a tenth of a second to sort one by one."""
-    entries = np.sort(np.concatenate([np.frombuffer(each, np.uint32) for each in lists if each]))
-    rows = entries >> COUNT_BITS
-    starts = np.flatnonzero(np.diff(rows, prepend=np.uint32(1 << ROW_BITS)))
-    counts = np.minimum(np.add.reduceat(entries & COUNT_MAX, starts), COUNT_MAX).astype(np.uint32)
-    return array("I", (rows[starts] << COUNT_BITS | counts).tobytes())
 
 
 def cover(row: int, told: Told, size: int) -> float:

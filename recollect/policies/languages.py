@@ -25,7 +25,7 @@ class Language(NamedTuple):
     """What is known of a language. Phrases are separated by commas."""
 
     stemmer: str
-    """Its algorithm in `snowballstemmer`."""
+    """The name of its algorithm in Snowball."""
     asking: str = ""
     """Words that begin a question. They are not searched for, no more than those in `stop`."""
     stop: str = ""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.policies.inflections import WORD_OF
-from recollect.policies.words import EDGES, is_plain, spoken, terms
+from recollect.policies.words import piece_terms
 
 WORDS_MAX = 64
 """Maximum words of the turn itself: most turns are shorter, and an answer lies within a few sentences."""
@@ -19,8 +18,6 @@ AFTER_WORDS = 10
 """Words from the beginning of the turn after."""
 STEP_WORDS = 10
 """How far the window over a long turn moves at a time."""
-
-NONE: frozenset[str] = frozenset()
 
 
 def stretch(text: str, wanted: Sequence[str], language: str = "en") -> str:
@@ -34,23 +31,11 @@ def stretch(text: str, wanted: Sequence[str], language: str = "en") -> str:
     words = text.split()
     if len(words) <= WORDS_MAX:
         return " ".join(words)
-    # A stem of another language may begin otherwise than its words ("gewerkt", "werk"): any of them may have it.
-    is_other = language != "en" and spoken(language) is not None
-    asked, begin = frozenset(wanted), ("",) if is_other else tuple({term[:1] for term in wanted})
-    found = [asked.intersection(terms(word, language)) if may_have(word, begin) else NONE for word in words]
+    asked = frozenset(wanted)
+    found = [asked & piece_terms(word, language) for word in words]
     starts = [*range(0, len(words) - WORDS_MAX, STEP_WORDS), len(words) - WORDS_MAX]
     best = max(starts, key=lambda start: (len(frozenset().union(*found[start : start + WORDS_MAX])), -start))
     return " ".join(words[best : best + WORDS_MAX])
-
-
-def may_have(word: str, begin: tuple[str, ...]) -> bool:
-    """A quick check before the exact one: whether a word may have a term that begins so. Stems keep the first letter.
-
-    >>> [may_have(word, ("b",)) for word in ("Boats", "bought", "trains.", "l'boat")]
-    [True, True, False, True]
-    """
-    plain = word.strip(EDGES).lower()
-    return plain.startswith(begin) or not is_plain(plain) or plain in WORD_OF
 
 
 def passage(speaker: str, text: str, before: str, after: str) -> str:

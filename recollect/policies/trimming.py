@@ -2,20 +2,16 @@
 
 A sentence weighs as much as the wanted terms in it; one without any gets a little of its neighbours' weight, because
 an answer often comes right after the words of the question. The weightiest sentences that fit are kept in their
-order, with a mark wherever others were left out. Stemming is slow, so in ASCII text only words that begin like a
-wanted term are stemmed.
+order, with a mark wherever others were left out.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
 
-from recollect.policies.inflections import WORD_OF
 from recollect.policies.patterns import pattern_of
 from recollect.policies.tokens import TokenCounter
-from recollect.policies.words import kept_by, spoken, stem, terms, terms_among
+from recollect.policies.words import terms_among
 
 GAP = " … "
 """Marks where something was left out, so that a reader knows that it is an excerpt."""
@@ -28,10 +24,7 @@ WORD_CHARACTERS = 200
 """A longer word is data, and only its beginning is kept."""
 BEFORE, BEHIND = 0.2, 0.3
 """What a sentence gets of the weight of the one after it and of the one before it: answers come after."""
-PREFIX = 3
-"""Letters of a stem that are looked for at the beginning of words: only words that have them are stemmed."""
 
-_WORD_OR_LINE = pattern_of(r"\n|\w[\w'.,+#]*", re.ASCII)
 # What ends a sentence. It begins with the sign itself, which is quicker to search for than what precedes a gap.
 _END = pattern_of(r"[.!?…][\"'”’)*_]*\s+|[。！？](?:[\"'”’)*_]*\s+)?")
 
@@ -86,43 +79,9 @@ def trimmed(text: str, wanted: Mapping[str, float], tokens_max: int, count: Toke
 
 def _weights(pieces: Sequence[str], wanted: Mapping[str, float], language: str) -> list[float]:
     """The weight of the wanted terms in each sentence; without any, a little of its neighbours' weight."""
-    own = [sum([wanted[term] for term in found]) for found in _found(pieces, wanted, language)]
+    own = [sum([wanted[term] for term in terms_among(piece, wanted, language)]) for piece in pieces]
     around = [0.0, *own, 0.0]
     return [weight or BEHIND * around[place] + BEFORE * around[place + 2] for place, weight in enumerate(own)]
-
-
-def _found(pieces: Sequence[str], wanted: Mapping[str, float], language: str) -> list[set[str]]:
-    """The wanted terms of each sentence. In ASCII text, only words that begin like one of them are stemmed: a word of
-    another language may begin otherwise than its stem.
-    """
-    if language != "en" and spoken(language) is not None:
-        return [terms_among(piece, wanted, language) for piece in pieces]
-    found = [set[str]() if piece.isascii() else terms_among(piece, wanted, language) for piece in pieces]
-    begins = _beginnings(tuple(wanted))
-    place = 0
-    for word in _WORD_OR_LINE.findall("\n".join([piece if piece.isascii() else "" for piece in pieces]).lower()):
-        if word == "\n":
-            place += 1
-        elif word[:PREFIX] in begins or word[: PREFIX - 1] in begins:
-            found[place] |= wanted.keys() & terms(word, language)
-    return found
-
-
-@lru_cache(64)
-def _beginnings(wanted: tuple[str, ...]) -> frozenset[str]:
-    """The first two or three letters of words that may have one of these terms."""
-    regular = [each[:PREFIX] for term in wanted for each in (term, kept_by(term))]
-    irregular = [form[:PREFIX] for term in wanted for form in _irregular_forms().get(term, ())]
-    return frozenset([*regular, *irregular])
-
-
-@cache
-def _irregular_forms() -> dict[str, list[str]]:
-    """Irregular forms by the stem of their word, which they may not begin like: "bought" for "buy"."""
-    forms: dict[str, list[str]] = {}
-    for form, word in WORD_OF.items():
-        forms.setdefault(stem(word), []).append(form)
-    return forms
 
 
 def _joined(pieces: Sequence[str], kept: Sequence[int]) -> str:

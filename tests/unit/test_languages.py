@@ -9,7 +9,6 @@ import time
 import unicodedata
 
 import pytest
-import snowballstemmer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -290,7 +289,7 @@ def test_any_text_names_a_time_or_none(written, at):
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_every_language_has_a_stemmer_and_a_word_for_each_time(code):
     own = spoken(code)
-    assert own is not None and own.row.stemmer in snowballstemmer.algorithms()
+    assert own is not None and own.stem("abcdefgh")
     if own.row.times:
         assert len(own.row.times.split()) == len(TIMES.split())
         assert {"january", "december", "monday", "week", "yesterday", "last"} <= {*own.times.values()}
@@ -318,7 +317,7 @@ def test_english_loads_no_other_language_and_no_language_the_words_of_others():
         "    async with Memory.open('memory://', worker=False, **language) as memory:\n"
         "        ann = memory.user('ann'); await ann.add_memory('Häuser'); await ann.search_memory('Haus?')\n"
         "asyncio.run(run()); print('recollect.policies.languages' in sys.modules)\n"
-        "asyncio.run(run(language='de')); import snowballstemmer, recollect.policies.words as words\n"
+        "asyncio.run(run(language='de')); import recollect.policies.words as words\n"
         "print('recollect.policies.languages' in sys.modules, words.spoken.cache_info().currsize)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

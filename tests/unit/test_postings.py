@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import itertools
 import string
-from array import array
 from collections import Counter
 
 import pytest
-import snowballstemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.policies.inflections import WORD_OF
 from recollect.policies.scoring import K1, RARITY_ROWS, B, rarity
-from recollect.policies.words import STEMMED_MAX, beginnings, kept_by, pieces, query_terms, stem, terms
-from recollect.postings import TOGETHER, Vocabulary, Words, _joined_few, _joined_many
+from recollect.policies.words import STEMMED_MAX, pieces, query_terms, stem, terms
+from recollect.postings import TOGETHER, Vocabulary, Words
 
 SAID = """(paint), well... a,b 1,000 f#? paint paints painting dying die dye sky skies a aing
     went go going bought children Children's node.js u.s.a 3.5 c++ it's _ Zoë 日本語"""
-ENDINGS = "ing ed ies ly s ization ational fulness iviti bility ousli alism logist li ying eed ication ement less y e"
-REGULAR = (
-    st.tuples(st.text(string.ascii_lowercase, min_size=1, max_size=12), st.sampled_from(["", *ENDINGS.split()]))
-    .map("".join)
-    .filter(lambda word: word not in WORD_OF)
-)
 LINES = st.lists(st.sampled_from(SAID.split()), max_size=9).map(" ".join)
 
 
@@ -95,17 +87,6 @@ def test_a_piece_has_the_same_number_whether_read_alone_or_with_many(lines):
         assert alike == (many[first] == many[second]) or min(many[first], many[second]) < 0
 
 
-@given(REGULAR)
-def test_a_word_is_looked_for_where_its_stem_begins(word):
-    assert beginnings(stem(word), {word[:2]}) == [word[:2]]
-    assert word.startswith(kept_by(stem(word)))
-
-
-@given(REGULAR)
-def test_a_stem_is_what_the_stemmer_says_even_where_the_stemmer_is_not_asked(word):
-    assert stem(word) == snowballstemmer.stemmer("english").stemWord(word)
-
-
 @pytest.mark.parametrize("form", WORD_OF)
 def test_an_irregular_form_is_found_by_its_base_word_and_finds_it(form):
     word = WORD_OF[form]
@@ -163,14 +144,3 @@ def test_rows_that_somebody_else_has_read_meanwhile_are_not_added_again():
     assert len(words) == 1
     words.add(1, words.vocabulary.read(["a green boat", "a train"]))
     assert words.scores(["boat"], 3).astype(bool).tolist() == [True, True, False]
-
-
-@given(
-    st.lists(st.dictionaries(st.integers(0, 2**24 - 1), st.integers(1, 255), max_size=40), min_size=1, max_size=4),
-)
-def test_the_counts_of_a_word_in_its_forms_add_up_whether_they_are_few_or_many(forms):
-    lists = [array("I", [row << 8 | count for row, count in sorted(form.items())]) for form in forms]
-    if any(lists):
-        few, many = _joined_few(lists), _joined_many(lists)
-        assert few == many
-        assert [entry >> 8 for entry in many] == sorted({row for form in forms for row in form})

@@ -12,7 +12,7 @@ from recollect.interfaces.cli import THREADS
 from recollect.policies.patterns import pattern_of
 
 HEAVY = (
-    "numpy", "simsimd", "snowballstemmer", "importlib.metadata", "recollect.index", "recollect.enrich.rules",
+    "numpy", "simsimd", "Stemmer", "importlib.metadata", "recollect.index", "recollect.enrich.rules",
     "recollect.setting_changes",
 )  # fmt: skip
 
@@ -27,7 +27,7 @@ def test_importing_the_front_door_loads_nothing_that_only_an_open_memory_needs(f
 HEAVIER_THAN_HELP = (
     "numpy",
     "simsimd",
-    "snowballstemmer",
+    "Stemmer",
     "recollect.memory",
     "asyncio",
     "sqlite3",
