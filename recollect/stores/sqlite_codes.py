@@ -33,6 +33,8 @@ SAMPLE_STEP = 61
 STRIDE = 65_536
 """Codes that are compared at a time: what lies in between fits into the cache of a processor."""
 WORD_BYTES = 8
+FAR = np.iinfo(np.uint16).max
+"""The distance of an empty slot: more than any code has bits."""
 BOOKS_HELD = 4
 _SIGNS: NDArray[np.float32] = (
     np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
@@ -172,13 +174,15 @@ def words_of(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 def _nearest_signs(book: _Book, code: NDArray[np.uint64], count: int) -> NDArray[np.intp]:
-    """The slots whose codes differ least from the query's: one pass over all of them."""
+    """The slots whose codes differ least from the query's: one pass over all of them. Empty ones are left out."""
     if len(book.rows) <= 2 * count:
-        return np.arange(len(book.rows))
+        return np.flatnonzero(book.rows)
     distances = distances_to(code, book.words)
+    distances[book.rows == 0] = FAR  # no code is there, but zeros, which may be nearer than most codes
     sample = distances[::SAMPLE_STEP].copy()
     at = min(len(sample) - 1, count // SAMPLE_STEP)
-    return np.flatnonzero(distances <= np.partition(sample, at)[at])
+    limit = min(np.partition(sample, at)[at], FAR - 1)
+    return np.flatnonzero(distances <= limit)
 
 
 def distances_to(code: NDArray[np.uint64], words: NDArray[np.uint64]) -> NDArray[np.uint16]:
@@ -208,7 +212,7 @@ def _weighed(book: _Book, asked: NDArray[np.float32], near: NDArray[np.intp], co
     if len(near) > count:
         near = near[np.argpartition(scores, -count)[-count:]]
     rows: NDArray[np.int64] = book.rows[near]
-    return rows[rows > 0]
+    return rows
 
 
 def _exact(

@@ -8,15 +8,16 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from recollect import Memory
 from recollect.errors import Corrupt
 from recollect.filters import Filter
 from recollect.layers import PUBLIC_LAYERS
-from recollect.records import Changes, Job, Partition
+from recollect.records import Changes, Job, Partition, Record, Vector
 from recollect.stores import open_store, sqlite, sqlite_file
-from recollect.stores.contract import Mark, forget_whole, is_veil
+from recollect.stores.contract import Mark, Reach, forget_whole, is_veil
 from recollect.stores.sqlite import _select, living_by_ids
 from recollect.stores.sqlite_file import MIGRATIONS
 from recollect.testing.conformance import StoreConformance
@@ -100,6 +101,28 @@ async def test_one_look_tells_for_several_users_whether_anything_was_written_by_
         assert store.unchanged(marks)
         await forget_whole(other, ANN, NOW)
         assert not store.unchanged(marks)
+
+
+@pytest.mark.parametrize("gone", [0, 4_050])
+@pytest.mark.parametrize("sign", [1, -1])
+async def test_a_search_over_an_org_finds_what_is_left_however_much_was_dropped(tmp_path: Path, gone: int, sign: int):
+    chance = np.random.default_rng(3)
+    asked = Vector("m", (sign * np.abs(chance.normal(size=64))).astype("<f2").tobytes())
+
+    def some(name: str, count: int) -> list[Record]:
+        vectors = chance.normal(size=(count, 64)).astype("<f2")
+        return [message(f"{name}.{number}", vector=Vector("m", each.tobytes())) for number, each in enumerate(vectors)]
+
+    async with opened(f"sqlite:///{tmp_path}/codes.db") as store:
+        for start in range(0, gone, 90):
+            records = some(f"gone{start}", 90)
+            await put(store, *records)
+            await store.commit(Changes(ANN, drop=tuple(record.id for record in records)), NOW)
+        await put(store, *some("left", 20))
+        found = await store.search(Reach(ANN.org), text=None, vector=asked, limit=20, now=NOW)
+        assert {each.id for each in found["vector"]} == {f"left.{number}" for number in range(20)}
+        await store.commit(Changes(ANN, drop=tuple(f"left.{number}" for number in range(20))), NOW)
+        assert (await store.search(Reach(ANN.org), text=None, vector=asked, limit=20, now=NOW))["vector"] == []
 
 
 async def test_a_file_that_became_unreadable_is_not_left_open_at_every_attempt(tmp_path: Path):
