@@ -372,16 +372,23 @@ class Privacy:
 
     async def _take_out(self, gone: Record, holder: str, held: Callable[[str], Record | None]) -> None:
         older = held(holder)
-        if older is not None and not gone.version:  # nothing is known of it any more, so all that it gave goes
-            gone = gone.with_(metadata=older.metadata)
-        await self._change_with_past(older, lambda each: _alone(each, gone))
+        merges = merges_of(older) if older is not None else ()
+        given = {key for merge in merges if merge.id == gone.id for key in merge.added}
+
+        def said(each: Record) -> Mapping[str, Any]:
+            """Its metadata; if nothing is known of it any more, whatever is now under the names that it gave."""
+            return gone.metadata if gone.version else {key: each.metadata[key] for key in given & each.metadata.keys()}
+
+        def handed_on(by: str, each: Record) -> Record:
+            return without_given(each, by, said(each))
+
+        await self._change_with_past(older, lambda each: _alone(each, gone.with_(metadata=said(each))))
         seen = {gone.id}
         while older is not None and holder not in seen and _is_merged(older):
             seen.add(holder)
-            handed_on = partial(without_given, by=holder, metadata=gone.metadata)
-            holder = str(older.data["merged_into"])
+            by, holder = holder, str(older.data["merged_into"])
             older = held(holder)
-            await self._change_with_past(older, handed_on)
+            await self._change_with_past(older, partial(handed_on, by))
 
     async def _change_with_past(self, record: Record | None, change: Callable[[Record], Record]) -> None:
         """Change a record, and its past in the same way."""

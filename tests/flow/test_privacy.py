@@ -127,8 +127,9 @@ async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind(open_
     assert not await holds(memory, "canary")
 
 
+@pytest.mark.parametrize("is_overwritten", [False, True])
 async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind_even_if_the_process_is_killed(
-    open_memory, store_url
+    open_memory, store_url, is_overwritten
 ):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
@@ -148,9 +149,41 @@ async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind_even_
     store.before(lambda changes: newer.id in changes.drop, merged_in_the_last_moment)
     with pytest.raises(Unavailable):
         await ann.forget(newer.id)
+    if is_overwritten:  # what was there is in its history
+        await ann.update_memory(older.id, metadata={"place": "Lisbon", "secret": "another"})
     await memory.work()
     assert (await ann.get_memory(older.id)).metadata == {"place": "Lisbon"}
     assert not await holds(memory, "canary")
+
+
+async def test_of_what_a_merge_passed_on_only_what_is_forgotten_goes_even_if_the_process_is_killed(
+    open_memory, store_url
+):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann, ledger = memory.user("ann"), memory._flow.ledger
+    texts = [LISBON, LISBON.replace("lives", "really lives"), LISBON.replace("lives", "very really lives")]
+    first, second, third = [
+        await ann.add_memory(text, metadata={f"m{n}": f"canary {n}"}) for n, text in enumerate(texts)
+    ]
+
+    async def killed():
+        raise Unavailable("killed")
+
+    async def merged_in_the_last_moment():
+        known = {record.id: record for record in await ledger.get(PARTITION, [first.id, second.id, third.id])}
+        await ledger.commit(Changes(PARTITION, put=merged(known[second.id], known[third.id], similarity=1, now=1)))
+        (second_kept,) = await ledger.get(PARTITION, [second.id])
+        await ledger.commit(Changes(PARTITION, put=merged(known[first.id], second_kept, similarity=1, now=2)))
+        store.before(lambda changes: third.id not in changes.drop, killed)
+
+    store.before(lambda changes: third.id in changes.drop, merged_in_the_last_moment)
+    with pytest.raises(Unavailable):
+        await ann.forget(third.id)
+    await ann.update_memory(first.id, metadata={**(await ann.get_memory(first.id)).metadata, "m2": "overwritten"})
+    await memory.work()
+    assert not await holds(memory, "canary 2")
+    assert (await ann.get_memory(first.id)).metadata == {"m0": "canary 0", "m1": "canary 1"}
 
 
 async def test_a_memory_edited_while_it_is_forgotten_leaves_nothing_behind_even_if_the_process_is_killed(
