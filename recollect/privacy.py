@@ -208,7 +208,10 @@ class Privacy:
     async def finish(self, job: Job) -> Changes:
         """The job that looks again when records were dropped: the call that dropped them may be cut off there."""
         session, *refs = job.refs
-        gone = {record.id: record for record in (_gone(self._partition, ref) for ref in refs)}
+        index = await self._indexes.current(self._partition)
+        dropped = (_gone(self._partition, ref) for ref in refs)
+        # What was put back since, as from an export, is not gone: its history and what it taught are wanted again.
+        gone = {record.id: record for record in dropped if record.id not in index.row_of}
         await self._drop_late(_Going([*gone.values()], session, gone, dropped={*gone}))
         return Changes(self._partition)
 

@@ -559,6 +559,20 @@ async def test_what_is_made_of_a_message_in_the_last_moment_goes_even_if_the_for
         assert (await memory.user("ann").session("other").window())[-1].content.startswith("We decided to meet")
 
 
+async def test_what_is_restored_right_after_it_was_forgotten_keeps_its_history_and_what_it_taught(memory):
+    ann = memory.user("ann")
+    said = await ann.session("s").add_message("user", "I live in Lisbon.")
+    note = await ann.add_memory("The canary is yellow.")
+    await ann.update_memory(note.id, content="The canary is green.")
+    await memory.work()
+    kept = await ann.export()
+    await ann.forget([said.id, note.id])
+    await ann.import_records(kept)
+    await memory.work()
+    assert [past.content for past in await ann.history(note.id)] == ["The canary is yellow.", "The canary is green."]
+    assert {line["id"] for line in await ann.export() if "id" in line} >= {line["id"] for line in kept if "id" in line}
+
+
 async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_killed(store_url, open_memory):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
