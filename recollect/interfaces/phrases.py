@@ -66,9 +66,9 @@ _ASKED = (
     ("city", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:liv|based)|where(?:'s| is) my home\b"),
     ("hometown", rf"where{_AM_OR_DO} I (?:come |born|grow up|grew up|from)"),
     ("allergy", r"\bwh(?:at|ich)\b.*\b(?:avoid|not eat|can't I eat|can’t I eat|cannot I eat)"),
-    *((key, r"\bwh(?:at|ich)\b.*\b(?:avoid|not eat|can't I eat|can’t I eat|cannot I eat)|what do I eat\b")
-        for key in ("diet", "avoids")),
-    ("avoids", r"what(?:'s| is) my diet\b|\bwh(?:at|ich)\b.*\b(?:not|don't|don’t|never) drink\b"),
+    *((key, r"\bwh(?:at|ich)\b.*\b(?:avoid|not eat|can't I eat|can’t I eat|cannot I eat)|what do I eat\b"
+            r"|what(?:'s| is) my diet\b") for key in ("diet", "avoids")),
+    ("avoids", r"\bwh(?:at|ich)\b.*\b(?:not|don't|don’t|never) drink\b"),
     ("weight", r"how (?:much (?:do|did) I weigh|heavy am I)\b|what(?:'s| is| was) my weight\b"),
     ("height", r"how tall am I\b|what(?:'s| is) my height\b"),
     *((key, r"\bwh(?:o|om|at|ich)\b.*\b(?:do I support\b|am I a (?:fan|supporter) of\b)")

@@ -160,6 +160,17 @@ async def test_a_question_in_other_words_is_answered_from_the_profile(question, 
     assert (await _ask(question, told=told)).startswith(answer)
 
 
+@pytest.mark.parametrize(
+    "told, answer",
+    [
+        (("I'm a vegetarian.",), "Your diet is vegetarian. "),
+        (("I'm a vegetarian.", "I don't eat mushrooms."), "Your diet is vegetarian. You avoid mushrooms. "),
+    ],
+)
+async def test_a_diet_is_what_somebody_is_and_what_they_avoid(told, answer):
+    assert (await _ask("What is my diet?", told=told)).startswith(answer)
+
+
 async def test_asked_what_was_talked_about_it_tells_how_the_conversations_began():
     said = await _ask("What did we talk about last time?")
     assert said == f"These conversations began with:\n– on Monday 2 November: “{TOLD[0]}”"
