@@ -564,10 +564,9 @@ def _finishing_job(partition: Partition, records: Sequence[Record], session: str
     It names what is needed to find what was made of a record: nothing that anybody said.
     """
     known = ([each.id, each.layer, each.scope.session, each.born, each.data.get("edits", 0)] for each in records)
-    refs = [json.dumps(each, ensure_ascii=False) for each in known]
-    return Job(
-        f"forget:{derived_id(*(each.id for each in records))}", partition, "forget", (session, *refs), due_at=now
-    )
+    refs = (session, *(json.dumps(each, ensure_ascii=False) for each in known))
+    # Its id is of all of this: a record that was added again under its id is another one.
+    return Job(f"forget:{derived_id(*refs)}", partition, "forget", refs, due_at=now)
 
 
 def _gone(partition: Partition, ref: str) -> Record:

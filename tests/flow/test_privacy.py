@@ -573,6 +573,33 @@ async def test_what_is_restored_right_after_it_was_forgotten_keeps_its_history_a
     assert {line["id"] for line in await ann.export() if "id" in line} >= {line["id"] for line in kept if "id" in line}
 
 
+async def test_a_message_that_was_added_and_forgotten_again_leaves_nothing_behind_even_if_the_process_is_killed(
+    store_url, open_memory
+):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    chat = ann.session("second")
+    await ann.session("first").add_message("user", "I decided to call my canary Enrico.", id="m")
+    await ann.forget("m")
+    await chat.add_message("user", "I decided to call my canary Caruso, and to buy it in May.", id="m")
+    for number in range(4):
+        await chat.add_interaction(f"We decided to meet on May {number + 1} in Oslo.", "I will be there.")
+
+    async def killed():
+        raise Unavailable("killed")
+
+    async def closed():
+        await chat.close()
+        store.before(lambda changes: "m" not in changes.drop, killed)
+
+    store.before(lambda changes: "m" in changes.drop, closed)
+    with pytest.raises(Unavailable):
+        await ann.forget("m")
+    await memory.work()
+    assert not await holds(memory, "Caruso")
+
+
 async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_killed(store_url, open_memory):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
