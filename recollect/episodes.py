@@ -21,6 +21,7 @@ from recollect.filters import Filter
 from recollect.handles import Handle
 from recollect.layers import is_current
 from recollect.ledger import Ledger
+from recollect.long_term import drop_past
 from recollect.pace import apart
 from recollect.policies.quarantine import heard
 from recollect.records import (
@@ -153,6 +154,7 @@ class Episodes(Handle):
             chosen = [record for record in episodes if not set(message_ids).isdisjoint(covered(record))]
         else:
             chosen = [record for record in episodes if covered(record) and await self._all_live(covered(record))]
+        await drop_past(self._ledger, self._partition, chosen)
         step = OPERATIONS_MAX // 2 - 1
         for some in (chosen[start : start + step] for start in range(0, len(chosen), step)):
             jobs = tuple(remake_jobs(some, self._ledger.clock()))

@@ -425,6 +425,13 @@ def past_ids(record: Record, later: int = 0) -> list[str]:
     return _past_ids(record.id, record.data.get("edits", 0) + later)
 
 
+async def drop_past(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> None:
+    """Drop the past states of records that are made again under their ids: they would be in the way of later edits."""
+    ids = [*dict.fromkeys(id for record in records for id in past_ids(record))]
+    for start in range(0, len(ids), PORTION_RECORDS):
+        await ledger.commit(Changes(partition, drop=tuple(ids[start : start + PORTION_RECORDS])))
+
+
 async def past_states(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> list[Record]:
     """The past states of records, oldest first. Ids can be chosen, so another memory may be in the place of one."""
     found = await ledger.get(partition, [id for record in records for id in past_ids(record)])

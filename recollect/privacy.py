@@ -66,6 +66,8 @@ JOBS_BESIDE = 16
 MADE_OF = ("conversation", "long_term", "episodic")
 """Layers of which others are made: while such a record is dropped, somebody may be writing what holds its text."""
 DROPPED_AT_ONCE = OPERATIONS_MAX - JOBS_BESIDE
+UNEDITED = ("conversation", "summary")
+"""Layers whose records nobody edits."""
 LATER_EDITS = 4
 """Edits that may slip in while a record is being forgotten."""
 PLACES = ("edited", NOTED_BORN)
@@ -297,11 +299,12 @@ class Privacy:
         `copies` are messages to learn from instead of some; `sole` must still be alive.
         """
         step = DROPPED_AT_ONCE
-        together = sum(each.size for each in again) + len(ids) <= step
+        past = [id for each in again for view in each.views for id in past_ids(view, _edits_to_come(view))]
+        together = len(past) + sum(each.size for each in again) + len(ids) <= step
         if not together:
             await remake(self._ledger, self._partition, again)
-            again = ()
-        views = tuple(dict.fromkeys(id for each in again for id in each.views))
+            again, past = (), []
+        views = tuple(dict.fromkeys([*past, *(id for each in again for id in each.ids)]))
         remaking = tuple({job.id: job for each in again for job in each.jobs}.values())
         chunks = [ids[start : start + step] for start in range(0, len(ids), step)]
         for chunk in chunks or ([ids] if again else []):
@@ -537,7 +540,7 @@ async def _with_past(doomed: Mapping[str, Record], *, is_first: bool) -> list[st
 
 def _edits_to_come(record: Record) -> int:
     """How many edits of a record may slip in while it is being forgotten."""
-    return 0 if record.layer == "conversation" else LATER_EDITS  # nobody edits what was said
+    return 0 if record.layer in UNEDITED else LATER_EDITS
 
 
 def _refs_without(kind: str, refs: list[str], gone: Collection[str]) -> list[str]:

@@ -198,11 +198,11 @@ class Quarantine:
         near = [each for each in episodes if any(_is_near(each, message) for message in missing)]
         parts = sorted([*missing, *near], key=lambda record: record.when)
         steps = [Remaking((), (going_on(self._partition, session, now),))]
-        views: tuple[str, ...] = ()
+        views: tuple[Record, ...] = ()
         ids: tuple[str, ...] = ()
         for place, part in enumerate(parts, start=1):
             if part.layer == "episodic":
-                views, ids = (*views, part.id), (*ids, *covered(part))
+                views, ids = (*views, part), (*ids, *covered(part))
             else:
                 ids = (*ids, part.id)
             if len(ids) >= PORTION or place == len(parts):

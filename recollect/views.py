@@ -14,6 +14,7 @@ from recollect.conversation import fold_job
 from recollect.episodes import remake_jobs, resting_episodes
 from recollect.layers import LAYERS
 from recollect.ledger import Ledger
+from recollect.long_term import drop_past
 from recollect.policies.recurring import RESTS_ON, told_in
 from recollect.records import Changes, Job, Partition, Record
 from recollect.stores.contract import OPERATIONS_MAX
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 class Remaking:
     """Views that go, and the jobs that make them again."""
 
-    views: tuple[str, ...]
+    views: tuple[Record, ...]
     jobs: tuple[Job, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(view.id for view in self.views)
 
     @property
     def size(self) -> int:
@@ -51,7 +56,7 @@ def resting_views(index: PartitionIndex, records: Iterable[Record], now: int) ->
 
 def remakings(views: Iterable[Record], now: int, gone: Collection[str] = ()) -> list[Remaking]:
     """Each view with the jobs of making it again from what is left of its messages."""
-    return [Remaking((each.id,), _work(each, now, gone)) for each in views]
+    return [Remaking((each,), _work(each, now, gone)) for each in views]
 
 
 def _work(view: Record, now: int, gone: Collection[str]) -> tuple[Job, ...]:
@@ -63,13 +68,14 @@ def _work(view: Record, now: int, gone: Collection[str]) -> tuple[Job, ...]:
 
 
 async def remake(ledger: Ledger, partition: Partition, remakings: Sequence[Remaking]) -> None:
-    """Drop views and have them made again, as many per commit as fit."""
+    """Drop views and have them made again, as many per commit as fit; what they were before goes first."""
+    await drop_past(ledger, partition, (view for each in remakings for view in each.views))
     some: list[Remaking] = []
     for place, each in enumerate(remakings, start=1):
         some.append(each)
         following = remakings[place].size if place < len(remakings) else OPERATIONS_MAX
         if sum(one.size for one in some) + following >= OPERATIONS_MAX:
-            drop = tuple(dict.fromkeys(id for one in some for id in one.views))
+            drop = tuple(dict.fromkeys(id for one in some for id in one.ids))
             jobs = {job.id: job for one in some for job in one.jobs}
             await ledger.commit(Changes(partition, drop=drop, enqueue=tuple(jobs.values())))
             some = []

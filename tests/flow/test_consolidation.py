@@ -152,6 +152,40 @@ async def test_a_recurring_memory_is_gone_when_too_few_episodes_are_left(by_hand
     assert "came back to" not in str(await ann.export())
 
 
+@pytest.mark.parametrize("layer", ["long_term", "episodic"])
+async def test_what_was_made_of_a_message_and_then_edited_keeps_nothing_of_it_in_its_history(by_hand, clock, layer):
+    ann = await on_several_days(by_hand, clock, days=4)
+    (told,) = (await ann.maintain()).consolidated.recurring
+    noted = next(each for each in await episodes(by_hand) if each.scope.session == "day 1")
+    made = {"long_term": told, "episodic": noted}[layer]
+    assert "painted" in made.content
+    for edit in range(100):  # more than one commit can drop
+        await ann.update_memory(made.id, content=f"Ann owns {edit} bakeries.")
+    said = next(each for each in await ann.session("day 1").window() if "painted" in each.content)
+    await ann.forget(said.id)
+    await by_hand.work()
+    kept = [record async for record in by_hand._flow.ledger.walk(Filter(ANN))]
+    assert "painted" not in str([record.to_dict() for record in kept])
+    assert [record for record in kept if record.layer == "past" and record.data["of"] == made.id] == []
+
+
+@pytest.mark.parametrize("verb", ["forget", "quarantine", "remake"])
+@pytest.mark.parametrize("layer", ["long_term", "episodic"])
+async def test_what_was_edited_and_made_again_can_be_edited_again(by_hand, clock, layer, verb):
+    ann = await on_several_days(by_hand, clock, days=4)
+    (told,) = (await ann.maintain()).consolidated.recurring
+    id = {"long_term": told.id, "episodic": next(each.id for each in await ann.episodes.list())}[layer]
+    await ann.update_memory(id, content="Ann owns a bakery.")
+    last = (await ann.session("day 3").window())[-1]
+    if verb == "remake":
+        await ann.episodes.remake("day 3")
+    else:
+        await (ann.forget(last.id) if verb == "forget" else ann.quarantine(ids=[last.id]))
+    await by_hand.work()
+    await ann.update_memory(id, content="Ann owns two bakeries.")
+    assert (await ann.get_memory(id)).content == "Ann owns two bakeries."
+
+
 async def test_what_was_quarantined_is_no_longer_quoted(by_hand, clock):
     ann = await on_several_days(by_hand, clock, days=4)
     await ann.maintain()
