@@ -15,7 +15,7 @@ from recollect.episodes import remake_jobs, resting_episodes
 from recollect.layers import LAYERS
 from recollect.ledger import Ledger
 from recollect.long_term import drop_past
-from recollect.policies.recurring import RESTS_ON, told_in
+from recollect.policies.recurring import told_from
 from recollect.records import Changes, Job, Partition, Record
 from recollect.stores.contract import OPERATIONS_MAX
 
@@ -82,9 +82,9 @@ async def remake(ledger: Ledger, partition: Partition, remakings: Sequence[Remak
 
 
 def _retellings(index: PartitionIndex, episodes: Iterable[Record], now: int) -> list[Record]:
-    """The memories of what recurs that rest on one of these episodes."""
-    ids = dict.fromkeys(id for episode in episodes for id in told_in(episode).values())
-    return [record for record in index.stored(ids, now)[0] if RESTS_ON in record.data]
+    """The memories of what recurs that were made from one of these episodes, which may be gone."""
+    told = [each.id for episode in episodes for each in index.tied_to(episode.id) if episode.id in told_from(each)]
+    return index.stored(dict.fromkeys(told), now)[0]
 
 
 def _retelling_job(memory: Record, now: int) -> Job:

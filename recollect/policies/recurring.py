@@ -173,6 +173,11 @@ def told_in(episode: Record) -> dict[str, str]:
     return {key: id for key, id in value.items() if isinstance(id, str)} if isinstance(value, dict) else {}
 
 
+def told_from(memory: Record) -> tuple[str, ...]:
+    """The episodes that a memory was made from, if it is one of what recurs."""
+    return tuple(_texts(memory.data.get(RESTS_ON)))
+
+
 def marked(episode: Record, key: str) -> Record:
     """The episode, marked as having gone into the memory of a topic."""
     return episode.with_(data={**episode.data, TOLD_IN: told_in(episode) | {key: memory_id(key)}})

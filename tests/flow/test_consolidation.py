@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
-from recollect.errors import Conflict
+from recollect.errors import Conflict, Unavailable
 from recollect.filters import Filter
 from recollect.policies.recurring import RESTS_ON
 from recollect.providers import embed_checked
@@ -184,6 +186,35 @@ async def test_what_was_edited_and_made_again_can_be_edited_again(by_hand, clock
     await by_hand.work()
     await ann.update_memory(id, content="Ann owns two bakeries.")
     assert (await ann.get_memory(id)).content == "Ann owns two bakeries."
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("forgotten", ["a message", "an episode", "a session"])
+async def test_a_recurring_memory_made_while_something_is_forgotten_does_not_quote_it(
+    open_memory, store_url, clock, forgotten, is_killed
+):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store, consolidate=False)
+    ann = await on_several_days(memory, clock, days=4)
+    said = next(each for each in await ann.session("day 1").window() if "painted" in each.content)
+    episode = next(each for each in await episodes(memory) if each.scope.session == "day 1")
+    gone = {"a message": said.id, "an episode": episode.id, "a session": said.id}[forgotten]
+
+    async def killed():
+        raise Unavailable("killed")
+
+    async def told():
+        (recurring,) = (await ann.maintain()).consolidated.recurring
+        assert "painted" in recurring.content
+        if is_killed:
+            store.before(lambda changes: gone not in changes.drop, killed)
+
+    store.before(lambda changes: gone in changes.drop, told)
+    with suppress(Unavailable):
+        await (ann.session("day 1").delete() if forgotten == "a session" else ann.forget(gone))
+    await memory.work()
+    assert all("painted" not in each.content for each in await known(ann))
+    assert "forty loaves" in (await known(ann))[0].content
 
 
 async def test_what_was_quarantined_is_no_longer_quoted(by_hand, clock):
