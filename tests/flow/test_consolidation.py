@@ -227,6 +227,25 @@ async def test_what_was_quarantined_is_no_longer_quoted(by_hand, clock):
     assert len(told.data[RESTS_ON]) == 3
 
 
+async def test_a_recurring_memory_made_while_a_message_is_quarantined_does_not_quote_it(open_memory, store_url, clock):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store, consolidate=False)
+    ann = await on_several_days(memory, clock, days=4)
+    said = next(each for each in await ann.session("day 1").window() if "painted" in each.content)
+    noted = next(each for each in await episodes(memory) if each.scope.session == "day 1")
+
+    async def told():
+        (recurring,) = (await ann.maintain()).consolidated.recurring
+        assert "painted" in recurring.content
+
+    store.before(lambda changes: noted.id in changes.drop, told)
+    await ann.quarantine(ids=[said.id])
+    await memory.work()
+    (recurring,) = await known(ann)
+    assert "painted" not in recurring.content
+    assert "forty loaves" in recurring.content
+
+
 async def test_a_memory_edited_by_hand_stays_as_it_was_written(by_hand, clock):
     ann = await on_several_days(by_hand, clock)
     (told,) = (await ann.maintain()).consolidated.recurring
