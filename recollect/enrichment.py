@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+import numpy as np
+
 from recollect import validate
 from recollect.conversation import fold_job
 from recollect.episodes import episode_job
@@ -229,7 +231,7 @@ def _with_those_before(memories: Iterable[Record]) -> Iterator[tuple[Record, lis
         near = []
         if memory.vector is not None:
             numbers, before = floats(memory.vector), numbers_of.setdefault(memory.vector.model, [])
-            cosines = ((other, float(theirs @ numbers)) for other, theirs in before)
+            cosines = ((other, float(np.vecdot(theirs, numbers))) for other, theirs in before)
             near = [(other, cosine) for other, cosine in cosines if cosine >= COSINE_MIN]
             before.append((memory, numbers))
         yield memory, near

@@ -583,7 +583,7 @@ class PartitionIndex:
             scores = self.vectors.scores_of(only, query, len(self.records))
         if earlier is not None and self._earlier_rows:
             rows = np.fromiter(self._earlier_rows, np.intp)
-            older = (self._earlier.matrix(len(self.records)) @ earlier)[rows]
+            older = np.vecdot(self._earlier.matrix(len(self.records))[rows], earlier)
             scores[rows] = _alike(older, scores[alive & (scores != 0)])
         return scores
 

@@ -65,7 +65,7 @@ class Kinship:
         places[words] = 1
         needed = places.nonzero()[0]
         places[needed] = np.arange(len(needed))
-        cosines = self._vectors[needed] @ vectors(question).T
+        cosines = np.vecdot(self._vectors[needed][:, None], vectors(question))
         starts = np.concatenate(([0], np.cumsum(sizes[filled])[:-1]))
         nearest[filled] = np.maximum.reduceat(cosines[places[words]], starts, axis=0)
         return nearest

@@ -171,20 +171,20 @@ class Vectors:
         if _is_coded(size):
             self._encode(size, size)
         if not _is_coded(size) or not self._scale:
-            exact: Scores = self.matrix(size) @ query
+            exact: Scores = np.vecdot(self.matrix(size), query)
             return exact
         code = self._code(query)[None, :]
         near: Scores = np.asarray(simsimd.cdist(code, self._codes[:size], metric="inner"))[0].astype(np.float32)
         near *= np.float32(1 / (self._scale * self._scale))
         best = np.argpartition(np.where(alive, near, np.float32(-9)), -RESCORED_ROWS)[-RESCORED_ROWS:]
-        near[best] = self.matrix(size)[best] @ query
+        near[best] = np.vecdot(self.matrix(size)[best], query)
         return near
 
     def scores_of(self, rows: NDArray[np.intp], query: Floats, size: int) -> Scores:
         """The same for these rows alone; the others score zero."""
         scores: Scores = np.zeros(size, np.float32)
         if len(rows) and len(query) == self.dimensions:
-            scores[rows] = self.matrix(size)[rows] @ query
+            scores[rows] = np.vecdot(self.matrix(size)[rows], query)
         return scores
 
     def encode(self, size: int, most: int) -> bool:

@@ -53,7 +53,7 @@ class Meaning:
         self._matrix = await self._vectors([turn.told for turn in conversation.turns])
 
     async def find(self, question: Asked, limit: int) -> list[str]:
-        scores = self._matrix @ (await self._vectors([question.text]))[0]
+        scores = np.vecdot(self._matrix, (await self._vectors([question.text]))[0])
         found: list[str] = self._ids[np.argsort(-scores, kind="stable")[:limit]].tolist()
         return found
 

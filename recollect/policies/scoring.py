@@ -609,7 +609,8 @@ def kin_features(talk: Talk, rows: Rows, nearest: NDArray[np.float32], rarities:
     asked = (talk.asks[talk.before[rows]] > 0) & (talk.before[rows] >= 0)
     own = nearest[rows]
     around = np.maximum(np.maximum(own, before), after)
-    features: Scores = np.stack([own @ shares, around @ shares, np.where(asked, before @ shares, np.float32(0))])
+    kin, window_kin, answers_kin = (np.vecdot(each, shares) for each in (own, around, before))
+    features: Scores = np.stack([kin, window_kin, np.where(asked, answers_kin, np.float32(0))])
     return features
 
 
@@ -637,14 +638,14 @@ def _feedback(guess: Scores, vectors: NDArray[np.float32]) -> Scores:
     )
     middle = vectors[first[guess[first] > 0]].sum(axis=0)
     length = float(np.linalg.norm(middle))
-    near: Scores = vectors @ (middle / max(length, 1e-6))
+    near: Scores = np.vecdot(vectors, middle / max(length, 1e-6))
     return near
 
 
 def talk_scores(row: str, features: NDArray[np.float32]) -> Scores:
     """The weighted sum for each turn, on the scale of notes: about 1 for the best possible turn."""
     weights, best = _weights(TALK[row])
-    scores: Scores = (weights @ features) / best
+    scores: Scores = np.einsum("i,ij->j", weights, features) / best
     return scores
 
 
@@ -659,4 +660,4 @@ def leg_shares(row: str, features: NDArray[np.float32]) -> dict[str, float]:
     """What each leg added to the score of one turn, from its features."""
     weights, best = _weights(TALK[row])
     parts = weights * features / best
-    return dict(zip(TALK_LEGS, (_OF_LEG @ parts).tolist(), strict=True))
+    return dict(zip(TALK_LEGS, np.vecdot(_OF_LEG, parts).tolist(), strict=True))

@@ -207,7 +207,7 @@ def _weighed(book: _Book, asked: NDArray[np.float32], near: NDArray[np.intp], co
     codes = np.ascontiguousarray(book.words[:, near].T).view(np.uint8)
     padded = np.zeros(8 * codes.shape[1], np.float32)
     padded[: len(asked)] = asked
-    table = padded.reshape(-1, 8) @ _SIGNS
+    table = np.einsum("ij,jk->ik", padded.reshape(-1, 8), _SIGNS)
     scores = table[np.arange(len(table)), codes].sum(axis=1)
     if len(near) > count:
         near = near[np.argpartition(scores, -count)[-count:]]
@@ -246,7 +246,7 @@ def _compared(
         return []
     matrix = np.frombuffer(b"".join(row[3] for row in found), "<f2").reshape(len(found), -1).astype(np.float32)
     with np.errstate(invalid="ignore"):
-        scores = matrix @ np.frombuffer(vector.data, "<f2").astype(np.float32)
+        scores = np.vecdot(matrix, np.frombuffer(vector.data, "<f2").astype(np.float32))
     scores[~np.isfinite(scores)] = np.nan  # which sort after all others
     best = [at for at in np.argsort(-scores, kind="stable")[:limit].tolist() if not isnan(scores[at])]
     return [Candidate(Partition(found[at][0], found[at][1]), found[at][2], float(scores[at])) for at in best]

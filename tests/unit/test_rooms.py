@@ -198,6 +198,17 @@ def test_a_driver_is_imported_only_in_its_own_files(driver):
     assert users <= DRIVERS[driver]
 
 
+def test_no_product_of_matrices_waits_for_other_threads():
+    """`@` computes with as many threads as there are processors, which spin while others use these."""
+    products = []
+    for path in _files():
+        if "testing" not in path.parts:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            products += [path for node in ast.walk(tree) if isinstance(node, ast.BinOp | ast.AugAssign)
+                         if isinstance(node.op, ast.MatMult)]  # fmt: skip
+    assert products == [], "use np.vecdot or np.einsum, which compute in the thread that calls them"
+
+
 def test_no_import_hides_inside_a_function():
     hidden = []
     for path in _files():
