@@ -27,6 +27,7 @@ from recollect.kinship import Kinship
 from recollect.layers import LAYERS, SEARCHED_LAYERS, is_current
 from recollect.pace import apart
 from recollect.policies import scoring
+from recollect.policies.dates import Span, span_of
 from recollect.policies.keys import KEYS
 from recollect.policies.quarantine import ASIDE, is_aside
 from recollect.policies.scoring import Scores, Talk
@@ -45,6 +46,8 @@ HEAD_BYTES = 1_600
 """Approximate memory for a record that is not searched."""
 LINE_BYTES = 1_000
 """Approximate memory for a line of the notes, with its records."""
+TIME_BYTES = 250
+"""Approximate memory for the time that the text of a row names."""
 INDEX_BYTES, ROW_BYTES = 5_000, 130
 """Approximate memory for an empty index, and for the id of a row and its place in a session."""
 UNHELD_LAYERS = ("past", "failure", "seal")
@@ -139,6 +142,7 @@ class PartitionIndex:
         self._masks: dict[tuple[str, ...], tuple[NDArray[np.bool_], bool]] = {}
         self._prior: tuple[int, Scores] | None = None
         self._talk: Talk | None = None
+        self._times_told: dict[int, Span | None] = {}
         # Nothing here refers back to the index, so that an evicted one is freed at once, with everything it held.
         self._arrangement = Arrangement(self.sessions, partial(_is_held, self.records.ids, self.row_of), language)
         self._first_asked: int | None = None
@@ -255,6 +259,9 @@ class PartitionIndex:
             return
         rows, records = list(filled), list(filled.values())
         places = at_once(rows)
+        if self._times_told:
+            for row in rows:
+                self._times_told.pop(row, None)
         self._alive[places] = [self._is_findable(record) for record in records]
         self._importance[places] = [record.importance for record in records]
         self._when[places] = [record.when for record in records]
@@ -374,7 +381,7 @@ class PartitionIndex:
         vectors = self.vectors.nbytes + self._earlier.nbytes
         lines = len(self.notes.lines) if self.notes is not None else 0
         told = self.records.nbytes + self.records.ties.nbytes + HEAD_BYTES * len(self.heads) + LINE_BYTES * lines
-        return told + rows + words + vectors + self._arrangement.nbytes
+        return told + rows + words + vectors + self._arrangement.nbytes + TIME_BYTES * len(self._times_told)
 
     @property
     def opened(self) -> int:
@@ -393,6 +400,7 @@ class PartitionIndex:
     def rest(self) -> None:
         """Drop whatever the next query can rebuild."""
         self._talk = self.notes = None
+        self._times_told.clear()
         self.records.clear()
         self.vectors.rest()
         self._earlier.rest()
@@ -614,6 +622,12 @@ class PartitionIndex:
             self._read_words()
             self._talk = self._arrangement.talk(self.records, self._words.lengths())
         return self._talk
+
+    def time_told(self, row: int) -> Span | None:
+        """The time that the text of a row names, as of when it was said: "yesterday" is the day before."""
+        if row not in self._times_told:
+            self._times_told[row] = span_of(self.records[row].content, int(self._when[row]), self.language)
+        return self._times_told[row]
 
     def posted(self, query: Sequence[str]) -> list[tuple[NDArray[np.intp], Scores] | None]:
         """For each term, its rows and its count in each."""

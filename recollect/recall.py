@@ -526,7 +526,7 @@ def _in_time(
     if span[1] - span[0] <= SEASON_MS:
         soon = (alive & ~inside & (when >= span[0] - RECALLED_MS) & (when < span[1] + RECALLED_MS)).nonzero()[0]
         for row in soon[_ordered(total[soon], RECALLED_ROWS)].tolist():
-            inside[row] = tells_of(index.records[row].content, int(when[row]), span, index.language)
+            inside[row] = tells_of(index.time_told(row), span)
     return inside
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from calendar import isleap
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from recollect.policies.patterns import pattern_of
@@ -55,8 +56,6 @@ _COMING = pattern_of(
     rf"|this (?:coming )?(?P<this>weekend|{'|'.join(_DAYS)}))\b"
 )
 _BETWEEN = pattern_of(r"\b(?:between|from) (?P<first>[^,?]{3,30}?) (?:and|to|until) (?P<second>[^,?]{3,30})")
-_ANY = pattern_of(rf"\d|\b(?:{_MONTH}|{'|'.join(_SEASONS)}|last|past|ago|today|yesterday|tomorrow|next|this)\b")
-"""Without one of these no time is named: this check alone settles most questions."""
 _RELATIVE = pattern_of(r"\b(?:last|past|ago|today|yesterday|tomorrow|next|this)\b")
 """Such a time counts from the moment of asking, also beside one with a year."""
 _A_YEAR = timedelta(days=365)
@@ -104,27 +103,25 @@ def span_of(question: str, at: int, language: str = "en") -> Span | None:
     text = question[:QUESTION_CHARACTERS].lower()
     if language != "en":
         text = _in_english(text, language)
-    if _ANY.search(text) is None:
-        return None
     now = as_datetime(at)
     found = _between(text, now) or _first(text, now)
     return None if found is None or found[0] >= found[1] else (as_ms(found[0]), as_ms(found[1]))
 
 
-def tells_of(text: str, said_at: int, span: Span, language: str = "en") -> bool:
-    """Whether something said at another time refers to a stretch of time: "yesterday", said the day after.
+def tells_of(told: Span | None, asked: Span) -> bool:
+    """Whether what names one stretch of time tells of another: "yesterday", said the day after.
 
-    The time referred to must be about as short as the one asked for: "last year" refers to no day.
+    It must be about as short as the one asked for: "last year" tells of no day.
 
     >>> monday, tuesday = 1_700_438_400_000, 1_700_524_800_000
-    >>> [tells_of(said, tuesday, (monday, tuesday)) for said in ("Yesterday I went bowling.", "I love bowling.")]
+    >>> told = [span_of(said, tuesday) for said in ("Yesterday I went bowling.", "I love bowling.")]
+    >>> [tells_of(each, (monday, tuesday)) for each in told]
     [True, False]
     """
-    told = span_of(text, said_at, language)
     if told is None:
         return False
-    length = max(TOLD_MS, span[1] - span[0])
-    return told[0] < span[1] and told[1] > span[0] and told[1] - told[0] <= length
+    length = max(TOLD_MS, asked[1] - asked[0])
+    return told[0] < asked[1] and told[1] > asked[0] and told[1] - told[0] <= length
 
 
 def _in_english(text: str, language: str) -> str:
@@ -169,7 +166,9 @@ def _length_of(count: str, unit: str) -> timedelta:
 
 def _first(text: str, now: datetime) -> Stretch | None:
     """The stretch that the surest words name, opened by the words before them."""
-    for read in (_iso, _past, _last, _ago, _near, _coming, _season, _date, _year):
+    for read, needed in _READERS:
+        if not any(map(text.__contains__, needed)):
+            continue
         try:
             found = read(text, now)
             if found is not None:
@@ -181,7 +180,7 @@ def _first(text: str, now: datetime) -> Stretch | None:
 
 def _between(text: str, now: datetime) -> Stretch | None:
     """From the beginning of the first to the end of the second; a year given once applies to both."""
-    match = _BETWEEN.search(text)
+    match = _BETWEEN.search(text) if "between " in text or "from " in text else None
     if match is None:
         return None
     year = re.search(r"\b\d{4}\b", match["second"])
@@ -369,3 +368,17 @@ def _day(start: datetime) -> Stretch:
 
 def _whole_year(year: int) -> Stretch:
     return datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
+
+
+_READERS: tuple[tuple[Callable[[str, datetime], Read | None], tuple[str, ...]], ...] = (
+    (_iso, ("-",)),
+    (_past, ("the last", "the past")),
+    (_last, ("last ", "past ")),
+    (_ago, (" ago",)),
+    (_near, ("today", "yesterday", "this ")),
+    (_coming, ("tomorrow", "next ", "this ")),
+    (_season, tuple(_SEASONS)),
+    (_date, tuple(month[:3] for month in _MONTHS)),
+    (_year, ("19", "20")),
+)
+"""The surest first, each with what a text contains if it names such a time: a pattern takes far longer to say no."""

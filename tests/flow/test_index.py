@@ -21,12 +21,13 @@ import pytest
 from recollect.errors import RecollectError, Unavailable
 from recollect.index import READ_ROWS, PartitionIndex
 from recollect.postings import Vocabulary
-from recollect.records import HOUR_MS, Partition
+from recollect.records import DAY_MS, HOUR_MS, Partition, Record, Scope
 from recollect.stores import open_store
+from recollect.stores.contract import Delta, Mark
 from recollect.testing.fakes import HashingEmbedder
 
 ANN = Partition("default", "ann")
-WORDS = ("apple", "boat", "cat", "dog", "eel", "fox")
+WORDS = ("apple", "boat", "cat", "dog", "eel", "yesterday")
 SESSIONS = ("s", "t")
 IDS = ("m1", "m2", "m3")
 STEPS = 60
@@ -126,6 +127,7 @@ def seen(index, now):
         "sessions": {name: ids for name in SESSIONS if (ids := [each.id for each in index.session(name, now)])},
         "layers": {layer: [each.id for each in index.of_layer(layer, now)] for layer in ("conversation", "long_term")},
         "times": {id: int(index.when[row]) for id, row in living.items()},
+        "times told": {id: index.time_told(row) for id, row in living.items()},
         "vectors": {id: index.vectors.matrix(len(index.records))[row].tolist() for id, row in living.items()},
     }
 
@@ -159,6 +161,16 @@ async def test_an_index_that_was_spilled_to_a_file_equals_a_rebuilt_one(open_mem
         assert seen(kept, clock()) == seen(await reader.built_anew(), clock())
         indexes._lay_to_rest()
     assert came_back > 10
+
+
+async def test_yesterday_is_another_day_once_it_is_known_that_something_was_said_earlier():
+    index, said = PartitionIndex("", 0, "en"), Record("r", "relation", Scope("default", "ann"), "We moved yesterday.")
+    told = []
+    for revision, day in enumerate((20, 10), start=1):
+        moved = said.with_(event_at=day * DAY_MS, born=(1, 0), version=revision)
+        index.apply(Delta(Mark(1, revision, 0), put=(moved,)))
+        told.append(index.time_told(index.row_of["r"]))
+    assert told == [(19 * DAY_MS, 20 * DAY_MS), (9 * DAY_MS, 10 * DAY_MS)]
 
 
 @in_memory

@@ -129,7 +129,7 @@ def test_time_is_counted_from_an_event():
 def test_a_message_tells_of_a_time_relative_to_when_it_was_said(asked, said, tells):
     span = span_of(f"What did I do {asked}?", ASKED)
     assert span is not None
-    assert tells_of(said, ASKED, span) is tells
+    assert tells_of(span_of(said, ASKED), span) is tells
 
 
 WORDS = [
