@@ -28,8 +28,6 @@ from recollect.interfaces.output import (
 
 DEBUG = "RECOLLECT_DEBUG"
 """Set to see where an unexpected error came from. Never the default, because a traceback may contain memories."""
-THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "GOTO_NUM_THREADS")
-"""If one of these is set, the user has already decided how many threads numpy computes with."""
 GUESSED = {
     **dict.fromkeys(("remember", "save", "store"), "add"),
     **dict.fromkeys(("find", "recall", "query", "ask"), "search"),
@@ -143,14 +141,4 @@ def start(
 
 def main() -> None:
     """Run the program."""
-    compute_on_one_core()
     app()
-
-
-def compute_on_one_core() -> None:
-    """Make numpy compute with one thread, unless the user chose otherwise. Only works before numpy is loaded.
-
-    Its other threads spin while waiting for the next product: a context took twice the CPU, half of it for nothing.
-    """
-    if not any(os.environ.get(name) for name in THREADS):
-        os.environ[THREADS[0]] = "1"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
 
-from recollect.interfaces.cli import THREADS
 from recollect.policies.patterns import pattern_of
 
 HEAVY = (
@@ -55,32 +53,3 @@ def test_a_pattern_is_compiled_on_first_use_and_then_works_like_any_other() -> N
     assert word.pattern == "[a-z]+" and word.match("4") is None
     with pytest.raises(Exception, match="missing"):
         broken.search("any")
-
-
-COMPUTED = """
-import sys
-from pathlib import Path
-from recollect.interfaces.cli import main
-
-sys.argv = ["recollect", "--version"]
-try:
-    main()
-except SystemExit:
-    import numpy
-
-    product = numpy.ones((400, 400)) @ numpy.ones((400, 400))
-    print(len([*Path("/proc/self/task").iterdir()]))
-"""
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted as Linux tells them")
-def test_a_command_computes_with_one_thread_unless_the_environment_says_otherwise() -> None:
-    plain = {name: value for name, value in os.environ.items() if name not in THREADS}
-
-    def threads(**more: str) -> int:
-        told = subprocess.check_output([sys.executable, "-c", COMPUTED], env=plain | more, text=True)
-        return int(told.split()[-1])
-
-    assert threads() == 1
-    if len(os.sched_getaffinity(0)) > 1:
-        assert threads(OPENBLAS_NUM_THREADS="2") == 2
