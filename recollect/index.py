@@ -507,7 +507,7 @@ class PartitionIndex:
         """The messages here that are not gone."""
         number = self._layers.get("conversation", GONE - 1)
         rows = (self._layer[: len(self.records)] == number).nonzero()[0]
-        return Messages(rows, np.array(self._born, np.int64)[rows], np.array(self._length, np.int64)[rows])
+        return Messages(rows, self.births[rows], np.array(self._length, np.int64)[rows])
 
     @property
     def is_worth_keeping(self) -> bool:
@@ -648,6 +648,11 @@ class PartitionIndex:
     @property
     def when(self) -> NDArray[np.int64]:
         return self._when[: len(self.records)]
+
+    @property
+    def births(self) -> NDArray[np.int64]:
+        """When each row's record was born, as one number."""
+        return np.array(self._born, np.int64)
 
     def record(self, id: str, now: int) -> Record | None:
         """The living record with this id, of any layer held here; None if there is none or it is set aside."""

@@ -609,7 +609,7 @@ def _asks_for_signs(question: Question, language: str) -> bool:
 
 
 def _ordered(total: Scores, count: int) -> NDArray[np.intp]:
-    """The best rows, best first; ties by age, so that the order is the same on every store."""
+    """The best rows, best first; equal ones in the order of rows."""
     if len(total) > SORTED_ROWS and count < len(total):
         best = np.sort(np.argpartition(total, -count)[-count:])
         return best[np.argsort(-total[best], kind="stable")]
@@ -627,7 +627,7 @@ def _select(
     # A filter may have to go far down; without one, only repeated texts are skipped.
     count = 2 * limit + 16 if test is None else max((len(each.total) for each in scored), default=0)
     ranked: Iterable[tuple[float, int, int]] = chain.from_iterable(
-        [_ranked(each.total, place, count) for place, each in enumerate(scored)]
+        [_ranked(each, place, count) for place, each in enumerate(scored)]
     )
     if len(scored) > 1:
         ranked = sorted(ranked, key=lambda entry: -entry[0])
@@ -647,10 +647,17 @@ def _select(
     return [*chosen.values()]
 
 
-def _ranked(total: Scores, place: int, count: int) -> Iterator[tuple[float, int, int]]:
-    """The best rows of one index with their scores, best first."""
-    rows = _ordered(total, count)
-    return zip(total[rows].tolist(), repeat(place), rows.tolist(), strict=False)
+def _ranked(scored: _Scored, place: int, count: int) -> Iterator[tuple[float, int, int]]:
+    """The best rows of one index with their scores, best first.
+
+    Equal ones by birth: the order of rows depends on what was read when, and so on how long the index is held.
+    """
+    rows = _ordered(scored.total, count)
+    scores = scored.total[rows]
+    if (scores[1:] == scores[:-1]).any():
+        order = np.lexsort((scored.index.births[rows], -scores))
+        rows, scores = rows[order], scores[order]
+    return zip(scores.tolist(), repeat(place), rows.tolist(), strict=False)
 
 
 def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:

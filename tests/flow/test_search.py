@@ -44,6 +44,19 @@ async def test_a_memory_that_has_more_of_what_is_asked_comes_before_one_that_rep
     assert await found(ann, "Where did Mia buy a guitar?", limit=1) == [told]
 
 
+@pytest.mark.parametrize("store_name", ["sqlite"])
+async def test_equal_hits_come_in_the_same_order_from_a_process_that_saw_one_change_and_from_one_that_did_not(
+    open_memory,
+):
+    long_open = await open_memory(embedder="none", worker=False)
+    ann = long_open.user("ann")
+    first, _ = await ann.add_memories(["Gamma boat.", "Beta boat."])
+    assert len(await found(ann, "boat")) == 2
+    await ann.update_memory(first.id, content="Alpha boat.")
+    fresh = await open_memory(embedder="none", worker=False)
+    assert await found(ann, "boat") == await found(fresh.user("ann"), "boat") == ["Alpha boat.", "Beta boat."]
+
+
 async def test_bare_words_are_counted_in_turns_and_long_ones_have_no_advantage(memory):
     ann = memory.user("ann")
     for text in ("The green bicycle.", "A green hat, a long story about a hat, and a bicycle in the rain far away."):
