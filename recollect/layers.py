@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from recollect.records import DAY_MS, HOUR_MS, Record, Scope, derived_id
 
@@ -107,6 +108,12 @@ def told_counts(records: Mapping[str, int]) -> dict[str, int]:
 def with_lives(lives_ms: dict[str, int | None]) -> dict[str, Layer]:
     """The table with other lifetimes, as a deployment may set them."""
     return {name: replace(row, life_ms=lives_ms.get(name, row.life_ms)) for name, row in LAYERS.items()}
+
+
+def own_data(record: Record) -> Mapping[str, Any]:
+    """The data of a record; of one in the layer `past`, the data that the record had before it was changed."""
+    data: Mapping[str, Any] = record.data["data"] if record.layer == "past" else record.data
+    return data
 
 
 def is_current(record: Record, now: int) -> bool:

@@ -20,6 +20,7 @@ from recollect.enrich import Draft, Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter
 from recollect.handles import Handle
+from recollect.layers import own_data
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids, past_of, past_states
 from recollect.pace import Pace
@@ -540,7 +541,7 @@ def turn_jobs(partition: Partition, put: Iterable[Record], now: int) -> tuple[Jo
 
 def follow_jobs(partition: Partition, changed: Iterable[Record], now: int) -> tuple[Job, ...]:
     """The jobs that make the graph follow changed facts, for facts that relations express as well."""
-    told = (record.data["data"] if record.layer == "past" else record.data for record in changed)
+    told = map(own_data, changed)
     keys = {str(data["key"]) for data in told} & set(SAID_BY_FACTS.values())
     return tuple(Job(f"follow:{new_id(now)}", partition, "follow", (key,), due_at=now) for key in sorted(keys))
 
