@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.arrangement import Arrangement, Born
+from recollect.arrangement import Arrangement
 from recollect.kept_words import KeptWords, Messages, read_with
 from recollect.kinship import Kinship
 from recollect.layers import LAYERS, SEARCHED_LAYERS, is_current
@@ -33,7 +33,7 @@ from recollect.policies.quarantine import ASIDE, is_aside
 from recollect.policies.scoring import Scores, Talk
 from recollect.postings import Told, Vocabulary, Words, vocabulary
 from recollect.providers import floats
-from recollect.records import HOUR_MS, Record, Scope, Vector
+from recollect.records import HOUR_MS, Born, Record, Scope, Vector
 from recollect.shelf import Shelf
 from recollect.stores.contract import Delta, Mark
 from recollect.vectors import ROWS, Vectors, at_once, grown

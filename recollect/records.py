@@ -98,6 +98,10 @@ class Scope:
         return Partition(self.org, self.user)
 
 
+Born = tuple[int, int]
+"""The place of a record in the order of birth: the revision of its first put, and its place in that commit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where a record came from: the message, the characters within it, who said it, what extracted it."""
@@ -290,7 +294,7 @@ def payload_of(record: Record) -> str:
     return canonical_json(body)
 
 
-Stored = tuple[str, str, str, str, Vector | None, int, tuple[int, int]]
+Stored = tuple[str, str, str, str, Vector | None, int, Born]
 """A record as stores keep it: id, layer, session, the text from `payload_of`, vector, version and birth."""
 
 
@@ -302,7 +306,7 @@ def record_from(
     payload: str,
     vector: Vector | None,
     version: int,
-    born: tuple[int, int],
+    born: Born,
 ) -> Record:
     """Rebuild a record from the text that `payload_of` wrote and the identity stored beside it."""
     return records_from(partition, ((id, layer, session, payload, vector, version, born),))[0]
