@@ -106,7 +106,7 @@ class Message:
     def to_dict(self) -> dict[str, Any]:
         """The message as documented JSON."""
         out = self.to_openai() | {"id": self.id, "metadata": dict(self.metadata), "trust": self.trust}
-        out["created_at"] = self.created_at.isoformat().replace("+00:00", "Z") if self.created_at else None
+        out["created_at"] = iso(self.created_at)
         return out
 
 
@@ -128,7 +128,7 @@ class SessionInfo:
             "title": self.title,
             "agent": self.agent,
             "messages": self.messages,
-            "created_at": self.created_at.isoformat().replace("+00:00", "Z"),
+            "created_at": iso(self.created_at),
             "last_activity": self.last_activity.isoformat().replace("+00:00", "Z"),
             "parent": self.parent,
         }

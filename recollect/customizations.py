@@ -19,7 +19,7 @@ from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.handles import Handle
 from recollect.layers import Layer
 from recollect.ledger import Ledger
-from recollect.records import Changes, Record, Scope, as_datetime, new_id
+from recollect.records import Changes, Record, Scope, as_datetime, iso, new_id
 
 PLACES = 50
 """Instructions for one user and agent. Each is in every prompt: more would be a handbook."""
@@ -57,7 +57,7 @@ class Customization:
             "text": self.text,
             "on": self.on,
             "agent": self.agent,
-            "created_at": self.created_at.isoformat().replace("+00:00", "Z"),
+            "created_at": iso(self.created_at),
             "org_wide": self.org_wide,
             "version": self.version,
         }

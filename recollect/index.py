@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from recollect.arrangement import Arrangement
 from recollect.kept_words import KeptWords, Messages, read_with
 from recollect.kinship import Kinship
-from recollect.layers import LAYERS, SEARCHED_LAYERS, is_current
+from recollect.layers import FACT_LAYERS, LAYERS, SEARCHED_LAYERS, is_current
 from recollect.pace import apart
 from recollect.policies import scoring
 from recollect.policies.dates import Span, span_of
@@ -769,7 +769,7 @@ class PartitionIndex:
 
 def _worded(record: Record) -> str:
     """The text that a record is found by: for a fact, also how people say it or ask for it ("works at", "job")."""
-    key = KEYS.get(record.data.get("key", "")) if record.layer in ("fact", "preference") else None
+    key = KEYS.get(record.data.get("key", "")) if record.layer in FACT_LAYERS else None
     return f"{record.told} ({key.label} {key.asked})" if key else record.told
 
 

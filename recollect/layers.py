@@ -93,6 +93,9 @@ _ROWS = (
 LAYERS: dict[str, Layer] = {row.name: row for row in _ROWS}
 PUBLIC_LAYERS = tuple(row.name for row in _ROWS if row.public)
 SEARCHED_LAYERS = tuple(row.name for row in _ROWS if row.searched)
+EMBEDDED_LAYERS = tuple(row.name for row in _ROWS if row.embedded)
+FACT_LAYERS = ("fact", "preference")
+GRAPH_LAYERS = ("entity", "relation")
 LASTING = ("instructions", "profile", "learnings", "summary")
 """Sections of a prompt that seldom change."""
 SECTIONS = (*LASTING, "recent", "episodes", "knowledge", "entities", "working")

@@ -20,7 +20,7 @@ from recollect.branches import copies_of, with_copies
 from recollect.episodes import NOTED_BORN
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Condition, Filter
-from recollect.layers import PUBLIC_LAYERS
+from recollect.layers import FACT_LAYERS, PUBLIC_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import ERASURES, Ledger, portions
 from recollect.long_term import past_ids
@@ -48,7 +48,7 @@ from recollect.records import (
 from recollect.seals import SEAL, break_these
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
 from recollect.trust import refs_of_act
-from recollect.unlearning import FACT_LAYERS, Unlearning
+from recollect.unlearning import Unlearning
 from recollect.views import Remaking, remake, remakings, resting_views
 
 if TYPE_CHECKING:

@@ -53,9 +53,10 @@ def as_ms(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
-def iso(time_ms: int | None) -> str | None:
-    """A stored time as ISO 8601, or None."""
-    return None if time_ms is None else as_datetime(time_ms).isoformat().replace("+00:00", "Z")
+def iso(moment: datetime | int | None) -> str | None:
+    """A time, as a datetime or as it is stored, as ISO 8601; None stays None."""
+    then = as_datetime(moment) if isinstance(moment, int) else moment
+    return None if then is None else then.isoformat().replace("+00:00", "Z")
 
 
 # Our own random generator: not the shared one, which an application may seed, and a different one in every process.

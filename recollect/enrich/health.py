@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
-from recollect.enrich.names import (
-    words,
-)
-from recollect.enrich.values import Said, Value, in_table, known, listed, phrase, since
+from recollect.enrich.names import words
+from recollect.enrich.values import Drafts, Match, Said, Value, in_table, known, listed, phrase, since
 from recollect.enrich.vocabulary import (
     ADJECTIVE_CONDITIONS,
     ALLERGEN_WORDS,
@@ -20,9 +16,6 @@ from recollect.enrich.vocabulary import (
     NOT_ALLERGENS,
     NOT_EATEN,
 )
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
 
 # ── Food and health ──────────────────────────────────────────────────────────────────────────────
 

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
-from recollect.enrich.names import (
-    words,
-)
-from recollect.enrich.values import Said, Value, ending_at, in_table, known, listed
-from recollect.enrich.vocabulary import (
-    GAMES,
-    HOBBIES,
-    INTERESTS,
-)
+from recollect.enrich.names import words
+from recollect.enrich.values import Drafts, Match, Said, Value, ending_at, in_table, known, listed
+from recollect.enrich.vocabulary import GAMES, HOBBIES, INTERESTS
 from recollect.policies.keys import key_of
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
 
 # ── Interests and goals ──────────────────────────────────────────────────────────────────────────
 

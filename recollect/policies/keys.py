@@ -108,6 +108,11 @@ _ROLES = (
 )
 ROLES = frozenset(_ROLES.split())
 """What people may be to the user by their work. Each is a key of its own, with one person at a time."""
+PEOPLE = (
+    "partner", "child", "parent", "sibling", "relative", "friend", "roommate", "neighbour", "teacher", "colleague",
+    "pet", *ROLES,
+)  # fmt: skip
+"""Keys whose values are somebody one meets."""
 
 KEYS: dict[str, Key] = {key.name: key for key in (*_FACTS, *_PREFERENCES)}
 """Every key that is known by name, facts first."""
