@@ -673,9 +673,9 @@ class PartitionIndex:
         records = self.records
         return [records[row] for row in records.ties.to(id) if _is_held(records.ids, self.row_of, row)]
 
-    def head(self, layer: str, scope: Scope, now: int, key: str = "") -> Record | None:
-        """The living head of a keyed layer."""
-        record = self.record(LAYERS[layer].head_id(scope, key), now)
+    def head(self, layer: str, scope: Scope, now: int) -> Record | None:
+        """The living head of a layer that has one for each scope."""
+        record = self.record(LAYERS[layer].head_id(scope), now)
         return record if record is not None and record.layer == layer else None
 
     def of_layer(self, layer: str, now: int) -> list[Record]:

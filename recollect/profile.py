@@ -377,7 +377,7 @@ class Facts(Handle):
             ends += [replace(over, key=key_of(name)) for name in opposites]
             follow = FOLLOWERS.get(claim.key.name, ()) if claim.kind == "says" else ()
             heads = await self._heads(claim.key) if follow else ()
-            if heads and not same_value(claim.key, heads[0].data["value"], claim.value):
+            if heads and not same_value(heads[0].data["value"], claim.value):
                 said = {each.key.name for other in all_rows for each in other if each.text == claim.text}
                 over = replace(claim, value="", kind="ends", valid_from=None, valid_to=claim.since, reason="moved")
                 ends += [replace(over, key=key_of(name)) for name in follow if name not in said]

@@ -745,7 +745,7 @@ def _holds_against(head: Record, claim: Claim) -> bool:
 
 
 def has_value(spell: Record, value: str) -> bool:
-    return same_value(key_of(spell.data["key"]), spell.data["value"], value)
+    return same_value(spell.data["value"], value)
 
 
 def _closed(spell: Record, end: int, now: int) -> Record:

@@ -76,9 +76,9 @@ def restored(known: Record, now: int) -> Record:
     return known.with_(data=data, valid_to=None, confidence=max(known.confidence, RETIRED_BELOW))
 
 
-def learning_score(record: Record, now: int, uses: int = 0) -> float:
+def learning_score(record: Record, now: int) -> float:
     """How much a learning is worth keeping, from 0 to 1; the formula is at the top of this file."""
-    return round(0.6 * record.confidence + 0.2 * freshness(record, now) + 0.2 * use(uses), 6)
+    return round(0.6 * record.confidence + 0.2 * freshness(record, now) + 0.2 * use(record), 6)
 
 
 def top(learnings: Iterable[Record], now: int, shown: Shown) -> list[Record]:
