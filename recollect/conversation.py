@@ -129,7 +129,7 @@ class SessionInfo:
             "agent": self.agent,
             "messages": self.messages,
             "created_at": iso(self.created_at),
-            "last_activity": self.last_activity.isoformat().replace("+00:00", "Z"),
+            "last_activity": iso(self.last_activity),
             "parent": self.parent,
         }
 
@@ -483,8 +483,13 @@ class Conversation:
 
     async def rename(self, title: str) -> None:
         """Give the session a title."""
-        text = validate.text(title, "title", validate.LIMITS.title_bytes)
-        await self._set_head(content=self._ledger.masked(text))
+        text = self._ledger.masked(validate.text(title, "title", validate.LIMITS.title_bytes))
+        fresh = self._fresh_head()
+
+        def decide(head: Record | None, now: int) -> Changes:
+            return Changes(self._partition, put=((head or fresh).with_(content=text),))
+
+        await self._ledger.update(self._partition, fresh.id, decide)
 
     async def title(self) -> str | None:
         """The title that the session was given, or None."""
@@ -528,12 +533,13 @@ class Conversation:
 
     async def _head(self) -> Record:
         """The head of the session: what is known about it as a whole."""
-        layer = self._ledger.layers["session"]
-        fresh = Record(
-            layer.head_id(self._scope), "session", layer.scope_of(self._scope), created_at=self._ledger.clock()
-        )
+        fresh = self._fresh_head()
         found = await self._ledger.get(self._partition, [fresh.id])
         return found[0] if found else fresh
+
+    def _fresh_head(self) -> Record:
+        layer, now = self._ledger.layers["session"], self._ledger.clock()
+        return Record(layer.head_id(self._scope), "session", layer.scope_of(self._scope), created_at=now)
 
     def _copy_of(self, record: Record) -> Record:
         now = self._ledger.clock()
@@ -545,17 +551,6 @@ class Conversation:
             expires_at=self._layer.expires_at(now),
             version=0,
         )
-
-    async def _set_head(self, **fields: Any) -> None:
-        """Change fields of the session's head; the others stay as they were."""
-        layer = self._ledger.layers["session"]
-        id = layer.head_id(self._scope)
-
-        def decide(record: Record | None, now: int) -> Changes:
-            head = record or Record(id, "session", layer.scope_of(self._scope), created_at=now)
-            return Changes(self._partition, put=(head.with_(**fields),))
-
-        await self._ledger.update(self._partition, id, decide)
 
 
 def copy_id(session: str, message_id: str) -> str:

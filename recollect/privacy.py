@@ -26,6 +26,7 @@ from recollect.ledger import ERASURES, Ledger, portions
 from recollect.long_term import past_ids
 from recollect.pace import Pace
 from recollect.policies.facts import UNTRUE
+from recollect.policies.graphs import without_absorbed
 from recollect.policies.merging import merges_of, without_given, without_merge
 from recollect.policies.ties import rests_on
 from recollect.policies.unlearning_graphs import without_names
@@ -597,10 +598,8 @@ def _alone(older: Record, gone: Record) -> Record:
     """A record without what a record merged into it contributed."""
     if older.layer != "entity":
         return without_merge(older, gone)
-    absorbed = [id for id in older.data.get("absorbed", ()) if id != gone.id]
     entity = without_names(older, gone.data["names"] if gone.data.get("alias") else ())
-    data = {name: value for name, value in entity.data.items() if name != "absorbed"}
-    return entity.with_(data=data | ({"absorbed": absorbed} if absorbed else {}))
+    return without_absorbed(entity, gone.id)
 
 
 def _is_head(line: object) -> bool:

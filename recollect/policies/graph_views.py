@@ -127,6 +127,14 @@ class Neighbourhood:
         }
 
 
+def said_between(graph: Neighbourhood) -> dict[tuple[str, str], str]:
+    """By the two ends of relations, from one to the other, everything that relates them."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for relation in graph.relations:
+        said.setdefault((relation.subject, relation.object), []).append(relation.relation.replace("_", " "))
+    return {ends: ", ".join(words) for ends, words in said.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Merge:
     """A merge, by the id of the entity that ended: `undo_merge` takes it back."""

@@ -472,13 +472,18 @@ def merge(sheet: Sheet, kept: Record, other: Record, reason: str) -> None:
     sheet.put(other.with_(data=data, valid_to=sheet.now))
 
 
+def without_absorbed(entity: Record, id: str) -> Record:
+    """An entity that no longer says that this one went into it."""
+    rest = [each for each in entity.data.get("absorbed", ()) if each != id]
+    data = {name: value for name, value in entity.data.items() if name != "absorbed"}
+    return entity.with_(data=data | ({"absorbed": rest} if rest else {}))
+
+
 def undo_merge(sheet: Sheet, other: Record) -> None:
     """Restore both entities as they were; what was told about the kept one since then stays with it."""
     kept = sheet.get(other.data["merged_into"])
     if kept is not None:
-        rest = [id for id in kept.data.get("absorbed", ()) if id != other.id]
-        data = {name: value for name, value in kept.data.items() if name != "absorbed"}
-        sheet.put(kept.with_(data=data | ({"absorbed": rest} if rest else {})))
+        sheet.put(without_absorbed(kept, other.id))
     sheet.put(unmerged(other))
 
 
