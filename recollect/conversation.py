@@ -37,6 +37,8 @@ from recollect.records import (
     enrich_job,
     iso,
     new_id,
+    with_data,
+    without_data,
 )
 from recollect.seals import find_seal, sealed
 from recollect.settings import Settings
@@ -517,8 +519,7 @@ class Conversation:
             # The mark is written with the first copies, because forgetting a message finds its copies through it.
             mark = {"parent": self._scope.session} | ({BRANCHING: message_id} if place < len(pieces) else {})
             head = await target._head()
-            others = {name: value for name, value in head.data.items() if name != BRANCHING}
-            put = (*piece, head.with_(data=others | mark))
+            put = (*piece, with_data(without_data(head, BRANCHING), **mark))
             # What is forgotten or set aside during the copying must not live on in the copy.
             needs = (seal, *(originals[copy.id].id for copy in piece))
             changes = Changes(self._partition, put=put, enqueue=target._enriching(piece), needs=needs)
@@ -579,8 +580,7 @@ def fold_job(scope: Scope, now: int) -> Job:
 
 def _said(record: Record) -> tuple[Any, ...]:
     """What a caller means by a message: everything but times and what was noted about it since."""
-    data = {name: value for name, value in record.data.items() if name not in NOTED}
-    return record.content, data, record.metadata, record.scope.session
+    return record.content, without_data(record, *NOTED).data, record.metadata, record.scope.session
 
 
 def is_retold(summary: Record) -> bool:

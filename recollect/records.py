@@ -261,6 +261,16 @@ _IN_PAYLOAD = {name for name, _ in _PLAIN} | {"agent", "source"}
 _plain_values = attrgetter(*(name for name, _ in _PLAIN))
 
 
+def without_data(record: Record, *names: str) -> Record:
+    """The record without what its data has under these names."""
+    return record.with_(data={name: value for name, value in record.data.items() if name not in names})
+
+
+def with_data(record: Record, /, **changes: Any) -> Record:
+    """The record with these values in its data."""
+    return record.with_(data={**record.data, **changes})
+
+
 def _json_writer() -> Callable[[Any], str]:
     """A function that writes JSON in its one canonical form.
 

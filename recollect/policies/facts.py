@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from recollect.policies.keys import Key, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import is_aside
-from recollect.records import DAY_MS, Record, Source, derived_id
+from recollect.records import DAY_MS, Record, Source, derived_id, with_data, without_data
 
 SURE = 0.5
 """A claim below this confidence never replaces one above it."""
@@ -468,9 +468,9 @@ def _resumes(line: Timeline, claim: Claim, now: int) -> Timeline:
         return line
     ended = [each for each in head.data["ended"] if _message_of(each) != claim.by]
     ends = {mark: end for mark, end in head.data.get("ends", {}).items() if Telling(*end[1]).message != claim.by}
-    data = {name: value for name, value in head.data.items() if name not in ("ended", "reason")}
-    data |= {"ends": ends} | ({"ended": ended} if ended else {})
-    return line.then(head.with_(data=data, valid_to=ended[-1][1] if ended else None))
+    data = {"ends": ends} | ({"ended": ended} if ended else {})
+    resumed = with_data(without_data(head, "ended", "reason"), **data)
+    return line.then(resumed.with_(valid_to=ended[-1][1] if ended else None))
 
 
 def ended_by(spell: Record) -> list[str]:
@@ -774,8 +774,3 @@ def _mark(value: str, *parts: str) -> str:
 def of_spell(data: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a head's data that goes into the past with its spell."""
     return {name: value for name, value in data.items() if name not in _OF_PLACE}
-
-
-def with_data(record: Record, **changes: Any) -> Record:
-    """The record with these values in its data."""
-    return record.with_(data={**record.data, **changes})

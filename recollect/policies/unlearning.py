@@ -33,10 +33,9 @@ from recollect.policies.facts import (
     surer,
     told_by,
     unheard,
-    with_data,
 )
 from recollect.policies.quarantine import is_aside
-from recollect.records import Record, Source
+from recollect.records import Record, Source, with_data, without_data
 
 WAS_HEAD = "head"
 """In the note of an undo: that the spell was the current one."""
@@ -365,8 +364,3 @@ def scrubbed(record: Record, strip: Callable[[Record], Record | None]) -> Record
         return record
     bare = without_data(record, "undone")
     return bare if left is None else remembering(left, bare, Undo(undone["id"], undone["at"], undone["reason"]))
-
-
-def without_data(record: Record, *names: str) -> Record:
-    """The record without what its data has under these names."""
-    return record.with_(data={name: value for name, value in record.data.items() if name not in names})

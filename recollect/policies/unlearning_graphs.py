@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from recollect.layers import own_data
 from recollect.policies import graphs, learnings
-from recollect.policies.facts import Telling, with_data
+from recollect.policies.facts import Telling
 from recollect.policies.merging import normal
-from recollect.policies.unlearning import Gone, Undo, is_of, remembering, restored, scrubbed, without_data
-from recollect.records import Record, Source
+from recollect.policies.unlearning import Gone, Undo, is_of, remembering, restored, scrubbed
+from recollect.records import Record, Source, with_data, without_data
 
 Left = dict[str, Record | None]
 """What becomes of each record that changes; None: it goes."""
