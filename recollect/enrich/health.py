@@ -32,7 +32,7 @@ NOT_EAT = re.compile(
 _DIET_END = re.compile(
     r"(?:ism)?[\s\x00]*(?:[,.;!()\x00]|\Z|(?:diet|lifestyle|and|but|so|now|for|since|btw|food|meals|person|any ?more"
     r"|last|about|because|these|at|who|too|as|or|recently|again|lol|actually|with|two|three|a few|this|in|after|over"
-    r"|if|also|either|at all|after all|myself|though|please|apart|except|here|btw|tho)\b)"
+    r"|if|also|either|at all|after all|myself|though|please|apart|except|here|tho)\b)"
 )
 
 

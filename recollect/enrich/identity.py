@@ -204,7 +204,7 @@ def _named_from(said: Said, name: Value) -> Drafts:
         yield said.fact("hometown", place.value, 0.75)
 
 
-_WORDLIKE = re.compile(r"(?:ed|ful|less|ous|ive|able|ible|ish|ant|ent|ic|ical|ian|est|ly|ist|er|ese|ian|ean)\Z")
+_WORDLIKE = re.compile(r"(?:ed|ful|less|ous|ive|able|ible|ish|ant|ent|ic|ical|ian|est|ly|ist|er|ese|ean)\Z")
 
 
 def _is_new_word(word: str) -> bool:

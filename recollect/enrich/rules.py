@@ -106,7 +106,7 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("do", False,
             r"(?:i've|ive|i have(?= (?:just|recently|lived|worked|moved|started|joined|left|quit|switched|stopped"
             r"|taken|studied|graduated|broken|sold|settled|relocated|adopted|bought|gone|become|resigned|retired|gotten"
-            r"|developed|turned|recently|finally))|we both(?= (?:love|like|hate|enjoy|speak|play|eat|work|study)\b)"
+            r"|developed|turned|finally))|we both(?= (?:love|like|hate|enjoy|speak|play|eat|work|study)\b)"
             r"|i) "),
         ("we", False, r"(?:we're(?= (?:now )?(?:divorced|separated|no longer))"
             r"|(?:we're|we are)(?= (?:now |currently )?(?:living|based))|we've been(?= living)"
