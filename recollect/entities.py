@@ -20,7 +20,7 @@ from recollect import validate
 from recollect.errors import Conflict, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.handles import Handle
-from recollect.ledger import PORTION_RECORDS, Ledger
+from recollect.ledger import Ledger
 from recollect.policies.naming import Text
 from recollect.records import MINUTE_MS, SECOND_MS, Changes, Record, Scope, derived_id, iso
 
@@ -191,9 +191,7 @@ class EntityCache(Handle):
         # First the stamp, which keeps loads from writing, then drop what is there.
         await self._stamp(self._stamp_id(None if type is None else validate.identifier(type, "type")))
         doomed = await self._records(type)
-        for start in range(0, len(doomed), PORTION_RECORDS):
-            ids = tuple(record.id for record in doomed[start : start + PORTION_RECORDS])
-            await self._ledger.commit(Changes(self._partition, drop=ids))
+        await self._ledger.drop(self._partition, [record.id for record in doomed])
         return sum(is_entity(record) for record in doomed)
 
     async def list(self, type: str | None = None) -> Sequence[CachedEntity]:
