@@ -18,7 +18,6 @@ from recollect.policies.scoring import Scores, Talk, asks, signs
 from recollect.records import Record
 from recollect.vectors import ROWS, grown
 
-Born = tuple[int, int]
 Sessions = Mapping[str, Sequence[int]]
 """The rows of each session, in order of birth."""
 

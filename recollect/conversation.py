@@ -37,6 +37,8 @@ from recollect.records import (
     enrich_job,
     iso,
     new_id,
+    with_data,
+    without_data,
 )
 from recollect.seals import find_seal, sealed
 from recollect.settings import Settings
@@ -106,7 +108,7 @@ class Message:
     def to_dict(self) -> dict[str, Any]:
         """The message as documented JSON."""
         out = self.to_openai() | {"id": self.id, "metadata": dict(self.metadata), "trust": self.trust}
-        out["created_at"] = self.created_at.isoformat().replace("+00:00", "Z") if self.created_at else None
+        out["created_at"] = iso(self.created_at)
         return out
 
 
@@ -128,8 +130,8 @@ class SessionInfo:
             "title": self.title,
             "agent": self.agent,
             "messages": self.messages,
-            "created_at": self.created_at.isoformat().replace("+00:00", "Z"),
-            "last_activity": self.last_activity.isoformat().replace("+00:00", "Z"),
+            "created_at": iso(self.created_at),
+            "last_activity": iso(self.last_activity),
             "parent": self.parent,
         }
 
@@ -483,8 +485,13 @@ class Conversation:
 
     async def rename(self, title: str) -> None:
         """Give the session a title."""
-        text = validate.text(title, "title", validate.LIMITS.title_bytes)
-        await self._set_head(content=self._ledger.masked(text))
+        text = self._ledger.masked(validate.text(title, "title", validate.LIMITS.title_bytes))
+        fresh = self._fresh_head()
+
+        def decide(head: Record | None, now: int) -> Changes:
+            return Changes(self._partition, put=((head or fresh).with_(content=text),))
+
+        await self._ledger.update(self._partition, fresh.id, decide)
 
     async def title(self) -> str | None:
         """The title that the session was given, or None."""
@@ -512,8 +519,7 @@ class Conversation:
             # The mark is written with the first copies, because forgetting a message finds its copies through it.
             mark = {"parent": self._scope.session} | ({BRANCHING: message_id} if place < len(pieces) else {})
             head = await target._head()
-            others = {name: value for name, value in head.data.items() if name != BRANCHING}
-            put = (*piece, head.with_(data=others | mark))
+            put = (*piece, with_data(without_data(head, BRANCHING), **mark))
             # What is forgotten or set aside during the copying must not live on in the copy.
             needs = (seal, *(originals[copy.id].id for copy in piece))
             changes = Changes(self._partition, put=put, enqueue=target._enriching(piece), needs=needs)
@@ -528,12 +534,13 @@ class Conversation:
 
     async def _head(self) -> Record:
         """The head of the session: what is known about it as a whole."""
-        layer = self._ledger.layers["session"]
-        fresh = Record(
-            layer.head_id(self._scope), "session", layer.scope_of(self._scope), created_at=self._ledger.clock()
-        )
+        fresh = self._fresh_head()
         found = await self._ledger.get(self._partition, [fresh.id])
         return found[0] if found else fresh
+
+    def _fresh_head(self) -> Record:
+        layer, now = self._ledger.layers["session"], self._ledger.clock()
+        return Record(layer.head_id(self._scope), "session", layer.scope_of(self._scope), created_at=now)
 
     def _copy_of(self, record: Record) -> Record:
         now = self._ledger.clock()
@@ -545,17 +552,6 @@ class Conversation:
             expires_at=self._layer.expires_at(now),
             version=0,
         )
-
-    async def _set_head(self, **fields: Any) -> None:
-        """Change fields of the session's head; the others stay as they were."""
-        layer = self._ledger.layers["session"]
-        id = layer.head_id(self._scope)
-
-        def decide(record: Record | None, now: int) -> Changes:
-            head = record or Record(id, "session", layer.scope_of(self._scope), created_at=now)
-            return Changes(self._partition, put=(head.with_(**fields),))
-
-        await self._ledger.update(self._partition, id, decide)
 
 
 def copy_id(session: str, message_id: str) -> str:
@@ -584,8 +580,7 @@ def fold_job(scope: Scope, now: int) -> Job:
 
 def _said(record: Record) -> tuple[Any, ...]:
     """What a caller means by a message: everything but times and what was noted about it since."""
-    data = {name: value for name, value in record.data.items() if name not in NOTED}
-    return record.content, data, record.metadata, record.scope.session
+    return record.content, without_data(record, *NOTED).data, record.metadata, record.scope.session
 
 
 def is_retold(summary: Record) -> bool:

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from recollect import validate
 from recollect.errors import ValidationError
+from recollect.records import Born
 
 T = TypeVar("T")
-Born = tuple[int, int]
 
 NUMBER_END = 2**40
 """No revision is as high; a store may have no room for a number that is."""

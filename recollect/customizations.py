@@ -19,7 +19,7 @@ from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.handles import Handle
 from recollect.layers import Layer
 from recollect.ledger import Ledger
-from recollect.records import Changes, Record, Scope, as_datetime, new_id
+from recollect.records import Changes, Record, Scope, as_datetime, iso, new_id
 
 PLACES = 50
 """Instructions for one user and agent. Each is in every prompt: more would be a handbook."""
@@ -57,7 +57,7 @@ class Customization:
             "text": self.text,
             "on": self.on,
             "agent": self.agent,
-            "created_at": self.created_at.isoformat().replace("+00:00", "Z"),
+            "created_at": iso(self.created_at),
             "org_wide": self.org_wide,
             "version": self.version,
         }
@@ -95,7 +95,7 @@ class Customizations(Handle):
         def change(held: Sequence[Record], now: int) -> Sequence[Record]:
             if any(record.data["id"] == made.data["id"] for record in held):
                 raise Conflict("an instruction with this id already exists; update it", field="id")
-            return [self._placed(made, held, now)]
+            return [self._placed(made, held)]
 
         (added,) = await self._change(change)
         return Customization.from_record(added)
@@ -119,7 +119,7 @@ class Customizations(Handle):
             if version is not None and version != read.version:
                 raise Conflict("the instruction changed since it was read; list them again", field="version")
             if own is None:
-                own = self._placed(self._draft(read.content, asked, read.data.get("active", True)), held, now)
+                own = self._placed(self._draft(read.content, asked, read.data.get("active", True)), held)
             data = dict(own.data) | ({} if active is None else {"active": active})
             return [own.with_(content=own.content if fresh is None else fresh, data=data)]
 
@@ -191,7 +191,7 @@ class Customizations(Handle):
             created_at=now,
         )
 
-    def _placed(self, made: Record, held: Sequence[Record], now: int) -> Record:
+    def _placed(self, made: Record, held: Sequence[Record]) -> Record:
         """The new instruction in a free place, after all others."""
         taken = {record.id for record in held}
         free = next((id for id in _places(self._layer, self._scope) if id not in taken), None)

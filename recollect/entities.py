@@ -20,7 +20,7 @@ from recollect import validate
 from recollect.errors import Conflict, Unavailable, ValidationError
 from recollect.filters import Filter
 from recollect.handles import Handle
-from recollect.ledger import PORTION_RECORDS, Ledger
+from recollect.ledger import Ledger
 from recollect.policies.naming import Text
 from recollect.records import MINUTE_MS, SECOND_MS, Changes, Record, Scope, derived_id, iso
 
@@ -135,29 +135,19 @@ class EntityCache(Handle):
     {'status': 'shipped'}
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        org: str,
-        *,
-        loads: Loads | None = None,
-        life_s: float | None = None,
-        miss_s: float = MISS_S,
-    ) -> None:
+    def __init__(self, ledger: Ledger, org: str, *, loads: Loads | None = None) -> None:
         self._ledger = ledger
         self._scope = Scope(org)
         self._partition = self._scope.partition
         self._layer = ledger.layers[LAYER]
         self._loads = loads or Loads()
-        self._life_ms = self._layer.life_ms if life_s is None else _life_ms(life_s, "life_s")
-        self._miss_ms = _life_ms(miss_s, "miss_s")
 
     async def get(
         self, type: str, id: str, *, loader: Loader | None = None, ttl_s: float | None = None
     ) -> dict[str, Any] | None:
         """The entity's data, from the cache or else from the loader; None if there is none."""
         place = self._id(validate.identifier(type, "type"), validate.identifier(id, "id"))
-        life_ms = self._life_ms if ttl_s is None else _life_ms(ttl_s, "ttl_s")
+        life_ms = self._layer.life_ms if ttl_s is None else _life_ms(ttl_s)
         known = await self._ledger.get(self._partition, [place])
         if loader is None or (known and _answers(known[0])):
             return _data(known[0]) if known else None
@@ -178,7 +168,7 @@ class EntityCache(Handle):
     ) -> CachedEntity:
         """Cache an entity as it is now, for sources that report when something changes."""
         fresh = self._record(validate.identifier(type, "type"), validate.identifier(id, "id"), data, name, aliases)
-        life_ms = self._life_ms if ttl_s is None else _life_ms(ttl_s, "ttl_s")
+        life_ms = self._layer.life_ms if ttl_s is None else _life_ms(ttl_s)
         written = fresh
 
         def decide(known: Record | None, now: int) -> Changes:
@@ -201,9 +191,7 @@ class EntityCache(Handle):
         # First the stamp, which keeps loads from writing, then drop what is there.
         await self._stamp(self._stamp_id(None if type is None else validate.identifier(type, "type")))
         doomed = await self._records(type)
-        for start in range(0, len(doomed), PORTION_RECORDS):
-            ids = tuple(record.id for record in doomed[start : start + PORTION_RECORDS])
-            await self._ledger.commit(Changes(self._partition, drop=ids))
+        await self._ledger.drop(self._partition, [record.id for record in doomed])
         return sum(is_entity(record) for record in doomed)
 
     async def list(self, type: str | None = None) -> Sequence[CachedEntity]:
@@ -245,7 +233,7 @@ class EntityCache(Handle):
             return _data(before[place])  # it arrived while this load was about to start
         loaded = await _called(loader, type, id)
         fresh = self._missing(type, id) if loaded is None else self._record(type, id, loaded, None, ())
-        keep_ms = self._miss_ms if loaded is None else life_ms
+        keep_ms = int(MISS_S * SECOND_MS) if loaded is None else life_ms
         result = _data(fresh)
 
         def decide(known: Mapping[str, Record], now: int) -> Changes | None:
@@ -361,11 +349,11 @@ def _checked(data: object) -> dict[str, Any]:
     return checked
 
 
-def _life_ms(value: object, field: str) -> int:
+def _life_ms(value: object) -> int:
     """A lifetime in seconds, as milliseconds."""
     if isinstance(value, int | float) and not isinstance(value, bool) and LIFE_MIN_S <= value <= LIFE_MAX_S:
         return int(value * SECOND_MS)
-    raise ValidationError(f"must be seconds, from {LIFE_MIN_S} to {LIFE_MAX_S}", field=field)
+    raise ValidationError(f"must be seconds, from {LIFE_MIN_S} to {LIFE_MAX_S}", field="ttl_s")
 
 
 # ── Words ────────────────────────────────────────────────────────────────────────────────────────

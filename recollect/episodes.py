@@ -24,6 +24,7 @@ from recollect.ledger import Ledger
 from recollect.long_term import drop_past
 from recollect.pace import apart
 from recollect.policies.quarantine import heard
+from recollect.policies.recurring import texts_in
 from recollect.records import (
     Changes,
     Job,
@@ -79,10 +80,10 @@ class Episode:
             session=record.scope.session,
             started_at=as_datetime(record.when),
             ended_at=_time(data.get("ended_at"), otherwise=record.when),
-            people=_texts(data.get("people")),
-            dates=_texts(data.get("dates")),
-            decisions=_texts(data.get("decisions")),
-            open_questions=_texts(data.get("open_questions")),
+            people=texts_in(data.get("people")),
+            dates=texts_in(data.get("dates")),
+            decisions=texts_in(data.get("decisions")),
+            open_questions=texts_in(data.get("open_questions")),
             messages=covered(record),
             importance=record.importance,
             trust=record.trust,
@@ -95,8 +96,8 @@ class Episode:
             "title": self.title,
             "content": self.content,
             "session": self.session,
-            "started_at": self.started_at.isoformat().replace("+00:00", "Z"),
-            "ended_at": self.ended_at.isoformat().replace("+00:00", "Z"),
+            "started_at": iso(self.started_at),
+            "ended_at": iso(self.ended_at),
             "people": list(self.people),
             "dates": list(self.dates),
             "decisions": list(self.decisions),
@@ -350,7 +351,7 @@ def remake_job(scope: Scope, name: str, messages: Sequence[str], now: int) -> Jo
 
 def covered(record: Record) -> tuple[str, ...]:
     """The ids of the messages that an episode covers, in order."""
-    return _texts(record.data.get("messages"))
+    return texts_in(record.data.get("messages"))
 
 
 def _said_in(partition: Partition, session: str) -> Filter:
@@ -359,11 +360,6 @@ def _said_in(partition: Partition, session: str) -> Filter:
 
 def _of(partition: Partition, session: str) -> Filter:
     return Filter(partition, layers=("episodic",), session=session)
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    """A list of texts; anything else an import may have brought counts as empty."""
-    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def _time(value: Any, otherwise: int) -> datetime:

@@ -23,6 +23,7 @@ from recollect.cursors import page_of
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound, RecollectError, TooLarge, ValidationError
 from recollect.handles import Handle
+from recollect.layers import GRAPH_LAYERS
 from recollect.ledger import Ledger
 from recollect.long_term import past_states
 from recollect.pace import apart
@@ -46,9 +47,6 @@ NEIGHBOURS, NEIGHBOURS_MAX = 50, 500
 """Entities per walk: as many as a prompt can use, and as many as a picture can show."""
 APPLIED_PUTS = 40
 """Records written per round of learning, so that they fit one commit with everything else it learned."""
-REASON_BYTES = 512
-"""A reason is a line, not a report."""
-LEARNED = ("entity", "relation")
 
 _WORD = re.compile(r"[^\W\d_]\w*\Z")
 _ID = re.compile(r"[0-9a-f]{28}\Z")
@@ -187,7 +185,7 @@ class Graph(Handle):
         """End a relation, from now or from `at`; it is kept, with the reason."""
         asked = validate.identifier(id, "id")
         moment = validate.moment(at, "at")
-        why = self._ledger.masked(validate.text(reason, "reason", REASON_BYTES))
+        why = self._ledger.masked(validate.text(reason, "reason", validate.REASON_BYTES))
 
         def decide(sheet: Sheet) -> Relation:
             record = sheet.get(asked)
@@ -270,7 +268,7 @@ class Graph(Handle):
 
     async def merge(self, kept: Ref, other: Ref, *, reason: str = "merged by hand") -> Merge:
         """Make two entities one: the other ends, and its names and relations appear as those of the kept one."""
-        why = self._ledger.masked(validate.text(reason, "reason", REASON_BYTES))
+        why = self._ledger.masked(validate.text(reason, "reason", validate.REASON_BYTES))
 
         def decide(sheet: Sheet) -> Merge:
             stays, goes = self._known(sheet, kept, "kept"), self._known(sheet, other, "other")
@@ -306,7 +304,7 @@ class Graph(Handle):
         Only trusted messages are learned from, and only while the message still exists. A draft that cannot
         be applied is left out, and a message that was read before changes nothing.
         """
-        drafts = [each for each in found if each.draft.layer in LEARNED and each.message.trust == "trusted"]
+        drafts = [each for each in found if each.draft.layer in GRAPH_LAYERS and each.message.trust == "trusted"]
         known: dict[str, Record] = {}
         asked: dict[str, None] = {}
 

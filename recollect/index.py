@@ -21,10 +21,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.arrangement import Arrangement, Born
+from recollect.arrangement import Arrangement
 from recollect.kept_words import KeptWords, Messages, read_with
 from recollect.kinship import Kinship
-from recollect.layers import LAYERS, SEARCHED_LAYERS, is_current
+from recollect.layers import FACT_LAYERS, LAYERS, SEARCHED_LAYERS, is_current
 from recollect.pace import apart
 from recollect.policies import scoring
 from recollect.policies.dates import Span, span_of
@@ -33,7 +33,7 @@ from recollect.policies.quarantine import ASIDE, is_aside
 from recollect.policies.scoring import Scores, Talk
 from recollect.postings import Told, Vocabulary, Words, vocabulary
 from recollect.providers import floats
-from recollect.records import HOUR_MS, Record, Scope, Vector
+from recollect.records import HOUR_MS, Born, Record, Scope, Vector
 from recollect.shelf import Shelf
 from recollect.stores.contract import Delta, Mark
 from recollect.vectors import ROWS, Vectors, at_once, grown
@@ -678,9 +678,9 @@ class PartitionIndex:
         records = self.records
         return [records[row] for row in records.ties.to(id) if _is_held(records.ids, self.row_of, row)]
 
-    def head(self, layer: str, scope: Scope, now: int, key: str = "") -> Record | None:
-        """The living head of a keyed layer."""
-        record = self.record(LAYERS[layer].head_id(scope, key), now)
+    def head(self, layer: str, scope: Scope, now: int) -> Record | None:
+        """The living head of a layer that has one for each scope."""
+        record = self.record(LAYERS[layer].head_id(scope), now)
         return record if record is not None and record.layer == layer else None
 
     def of_layer(self, layer: str, now: int) -> list[Record]:
@@ -774,7 +774,7 @@ class PartitionIndex:
 
 def _worded(record: Record) -> str:
     """The text that a record is found by: for a fact, also how people say it or ask for it ("works at", "job")."""
-    key = KEYS.get(record.data.get("key", "")) if record.layer in ("fact", "preference") else None
+    key = KEYS.get(record.data.get("key", "")) if record.layer in FACT_LAYERS else None
     return f"{record.told} ({key.label} {key.asked})" if key else record.told
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import NotFound, RecollectError, Unavailable
 from recollect.filters import Filter
-from recollect.layers import LAYERS
+from recollect.layers import EMBEDDED_LAYERS
 from recollect.ledger import CLEARING, Ledger
 from recollect.providers import floats
 from recollect.records import Changes, Job, Partition, Record
@@ -28,7 +28,6 @@ from recollect.stores.contract import VectorIndex, named_partitions, veil_of
 
 log = logging.getLogger("recollect.indexing")
 
-EMBEDDED_LAYERS = tuple(row.name for row in LAYERS.values() if row.embedded)
 NEAR = 256
 """How many neighbours to request: those that meaning alone would rank first, and plenty beyond them."""
 ANSWER_S = 2.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from recollect.records import DAY_MS, HOUR_MS, Record, Scope, derived_id
 
@@ -15,9 +16,8 @@ from recollect.records import DAY_MS, HOUR_MS, Record, Scope, derived_id
 class Layer:
     """The properties of one kind of memory.
 
-    `scope` names the parts of the scope that are kept with a record besides org and user.
-    `keyed` layers have one head per key, found by an id derived from the key. `life_ms` is how
-    long a record lives (None: for good); with `sliding`, each change starts its life again.
+    `scope` names the parts of the scope that are kept with a record besides org and user. `life_ms`
+    is how long a record lives (None: for good); with `sliding`, each change starts its life again.
     `searched` layers are indexed by their words, `embedded` ones also by their meaning.
     `section` is the place in the prompt. `public` layers can be named by users.
     """
@@ -26,7 +26,6 @@ class Layer:
     about: str
     scope: tuple[str, ...] = ()
     org_wide: bool = False
-    keyed: bool = False
     life_ms: int | None = None
     sliding: bool = False
     searched: bool = False
@@ -55,33 +54,33 @@ _ROWS = (
     Layer("conversation", "every message of a session, in order, verbatim", scope=("session", "agent"),
           life_ms=30 * DAY_MS, searched=True, embedded=True, section="recent"),
     Layer("working", "the state of the task at hand", scope=("session", "agent"),
-          keyed=True, life_ms=24 * HOUR_MS, sliding=True, section="working"),
+          life_ms=24 * HOUR_MS, sliding=True, section="working"),
     Layer("episodic", "summaries of stretches of conversation", scope=("session",), searched=True, embedded=True,
           section="episodes"),
     Layer("long_term", "free-text knowledge", org_wide=True, searched=True, embedded=True, section="knowledge"),
-    Layer("fact", "what is known about the user, with its history", keyed=True, sliding=True, searched=True,
+    Layer("fact", "what is known about the user, with its history", sliding=True, searched=True,
           embedded=True, section="profile"),
-    Layer("preference", "named settings of the user", keyed=True, sliding=True, searched=True, section="profile"),
+    Layer("preference", "named settings of the user", sliding=True, searched=True, section="profile"),
     Layer("learning", "preferences, patterns and corrections that were learned", org_wide=True, sliding=True,
           searched=True, embedded=True, section="learnings"),
-    Layer("customization", "standing instructions of a user for an agent", scope=("agent",), keyed=True, sliding=True,
+    Layer("customization", "standing instructions of a user for an agent", scope=("agent",), sliding=True,
           section="instructions"),
-    Layer("entity_cache", "business objects that were recently read", org_wide=True, keyed=True, life_ms=HOUR_MS,
+    Layer("entity_cache", "business objects that were recently read", org_wide=True, life_ms=HOUR_MS,
           section="entities"),
-    Layer("entity", "people, places and things, with their other names", org_wide=True, keyed=True, sliding=True,
+    Layer("entity", "people, places and things, with their other names", org_wide=True, sliding=True,
           searched=True, embedded=True, section="entities"),
     Layer("relation", "how entities are connected, and when", org_wide=True, sliding=True, searched=True,
           section="entities"),
     # Internal rows: they hold what the layers above need and are never requested by name.
-    Layer("session", "title and parent of a session", scope=("session",), keyed=True, public=False),
-    Layer("summary", "the running summary of a session", scope=("session",), keyed=True, life_ms=30 * DAY_MS,
+    Layer("session", "title and parent of a session", scope=("session",), public=False),
+    Layer("summary", "the running summary of a session", scope=("session",), life_ms=30 * DAY_MS,
           sliding=True, section="summary", public=False),
     Layer("past", "what a record was before it was changed", public=False),
     Layer("failure", "work that was given up, with the reason", public=False),
     Layer("seal", "guards work that reads messages: it is refused if some were set aside meanwhile", life_ms=HOUR_MS,
           public=False),
-    Layer("reading", "how far a model has read a session", scope=("session",), keyed=True, public=False),
-    Layer("spending", "what a model has cost an org today", org_wide=True, keyed=True, public=False),
+    Layer("reading", "how far a model has read a session", scope=("session",), public=False),
+    Layer("spending", "what a model has cost an org today", org_wide=True, public=False),
     Layer("fence", "guards work across two stores: it is refused if what it depends on was dropped meanwhile",
           public=False),
     Layer("key", "who may call the server: the hash of a key, and what it allows", public=False),
@@ -92,6 +91,9 @@ _ROWS = (
 LAYERS: dict[str, Layer] = {row.name: row for row in _ROWS}
 PUBLIC_LAYERS = tuple(row.name for row in _ROWS if row.public)
 SEARCHED_LAYERS = tuple(row.name for row in _ROWS if row.searched)
+EMBEDDED_LAYERS = tuple(row.name for row in _ROWS if row.embedded)
+FACT_LAYERS = ("fact", "preference")
+GRAPH_LAYERS = ("entity", "relation")
 LASTING = ("instructions", "profile", "learnings", "summary")
 """Sections of a prompt that seldom change."""
 SECTIONS = (*LASTING, "recent", "episodes", "knowledge", "entities", "working")
@@ -107,6 +109,12 @@ def told_counts(records: Mapping[str, int]) -> dict[str, int]:
 def with_lives(lives_ms: dict[str, int | None]) -> dict[str, Layer]:
     """The table with other lifetimes, as a deployment may set them."""
     return {name: replace(row, life_ms=lives_ms.get(name, row.life_ms)) for name, row in LAYERS.items()}
+
+
+def own_data(record: Record) -> Mapping[str, Any]:
+    """The data of a record; of one in the layer `past`, the data that the record had before it was changed."""
+    data: Mapping[str, Any] = record.data["data"] if record.layer == "past" else record.data
+    return data
 
 
 def is_current(record: Record, now: int) -> bool:

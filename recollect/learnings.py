@@ -38,6 +38,7 @@ from recollect.records import (
     as_datetime,
     derived_id,
     enrich_job,
+    iso,
     new_id,
 )
 
@@ -88,8 +89,8 @@ class Learning:
             "content": self.content,
             "confidence": self.confidence,
             "usage_count": self.usage_count,
-            "last_used": _iso(self.last_used),
-            "created_at": _iso(self.created_at),
+            "last_used": iso(self.last_used),
+            "created_at": iso(self.created_at),
             "org_wide": self.org_wide,
             "retired": self.retired,
             "source_message_id": self.source_message_id,
@@ -293,7 +294,3 @@ def _is_usable(found: Found) -> bool:
     text = found.draft.value
     fits = 0 < len(text.encode()) <= validate.LEARNING_BYTES and not text.isspace()
     return fits and found.draft.key in validate.LEARNING_TYPES
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")

@@ -429,6 +429,11 @@ class Ledger:
             count += len(put)
         return count
 
+    async def drop(self, partition: Partition, ids: Sequence[str]) -> None:
+        """Drop records, as many in each commit as fit."""
+        for start in range(0, len(ids), PORTION_RECORDS):
+            await self.commit(Changes(partition, drop=tuple(ids[start : start + PORTION_RECORDS])))
+
     @asynccontextmanager
     async def _turn(self, partition: Partition, id: str) -> AsyncIterator[None]:
         lock, waiting = self._locks.get((partition, id), (asyncio.Lock(), 0))

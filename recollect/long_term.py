@@ -13,7 +13,7 @@ from typing import Any
 
 from recollect import validate
 from recollect.errors import Conflict, NotFound, ValidationError
-from recollect.ledger import PORTION_RECORDS, Change, Ledger
+from recollect.ledger import Change, Ledger
 from recollect.policies.merging import normal
 from recollect.policies.retention import TOUCHED_AT
 from recollect.records import BLANK, Changes, Job, Partition, Record, Scope, derived_id, enrich_job, iso, new_id
@@ -220,13 +220,9 @@ class LongTerm:
                 if life:
                     await self._ledger.change_each(self._partition, past, _living_until(life[0]))
                 else:
-                    await self._drop(past)
+                    await self._ledger.drop(self._partition, past)
                 before = life
         return Changes(self._partition)
-
-    async def _drop(self, ids: Sequence[str]) -> None:
-        for start in range(0, len(ids), PORTION_RECORDS):
-            await self._ledger.commit(Changes(self._partition, drop=tuple(ids[start : start + PORTION_RECORDS])))
 
 
 class _Adding:
@@ -427,9 +423,7 @@ def past_ids(record: Record, later: int = 0) -> list[str]:
 
 async def drop_past(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> None:
     """Drop the past states of records that are made again under their ids: they would be in the way of later edits."""
-    ids = [*dict.fromkeys(id for record in records for id in past_ids(record))]
-    for start in range(0, len(ids), PORTION_RECORDS):
-        await ledger.commit(Changes(partition, drop=tuple(ids[start : start + PORTION_RECORDS])))
+    await ledger.drop(partition, [*dict.fromkeys(id for record in records for id in past_ids(record))])
 
 
 async def past_states(ledger: Ledger, partition: Partition, records: Iterable[Record]) -> list[Record]:

@@ -20,12 +20,13 @@ from recollect.branches import copies_of, with_copies
 from recollect.episodes import NOTED_BORN
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Condition, Filter
-from recollect.layers import PUBLIC_LAYERS
+from recollect.layers import FACT_LAYERS, PUBLIC_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import ERASURES, Ledger, portions
 from recollect.long_term import past_ids
 from recollect.pace import Pace
 from recollect.policies.facts import UNTRUE
+from recollect.policies.graphs import without_absorbed
 from recollect.policies.merging import merges_of, without_given, without_merge
 from recollect.policies.ties import rests_on
 from recollect.policies.unlearning_graphs import without_names
@@ -48,7 +49,7 @@ from recollect.records import (
 from recollect.seals import SEAL, break_these
 from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
 from recollect.trust import refs_of_act
-from recollect.unlearning import FACT_LAYERS, Unlearning
+from recollect.unlearning import Unlearning
 from recollect.views import Remaking, remake, remakings, resting_views
 
 if TYPE_CHECKING:
@@ -597,10 +598,8 @@ def _alone(older: Record, gone: Record) -> Record:
     """A record without what a record merged into it contributed."""
     if older.layer != "entity":
         return without_merge(older, gone)
-    absorbed = [id for id in older.data.get("absorbed", ()) if id != gone.id]
     entity = without_names(older, gone.data["names"] if gone.data.get("alias") else ())
-    data = {name: value for name, value in entity.data.items() if name != "absorbed"}
-    return entity.with_(data=data | ({"absorbed": absorbed} if absorbed else {}))
+    return without_absorbed(entity, gone.id)
 
 
 def _is_head(line: object) -> bool:

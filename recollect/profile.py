@@ -20,6 +20,7 @@ from recollect.enrich import Draft, Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter
 from recollect.handles import Handle
+from recollect.layers import FACT_LAYERS, own_data
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids, past_of, past_states
 from recollect.pace import Pace
@@ -46,7 +47,19 @@ from recollect.policies.keys import AT_ODDS, FOLLOWERS, OPPOSITES, Key, is_witho
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.unlearning import resettled
-from recollect.records import DAY_MS, Changes, Job, Partition, Record, Scope, Source, as_datetime, enrich_job, new_id
+from recollect.records import (
+    DAY_MS,
+    Changes,
+    Job,
+    Partition,
+    Record,
+    Scope,
+    Source,
+    as_datetime,
+    enrich_job,
+    iso,
+    new_id,
+)
 
 UPSERT_MAX = 30
 """Facts per call: each may put three records, and all go into one commit."""
@@ -105,8 +118,8 @@ class Fact:
             "value": self.value,
             "confidence": self.confidence,
             "source_message_id": self.source_message_id,
-            "valid_from": _iso(self.valid_from),
-            "valid_to": _iso(self.valid_to),
+            "valid_from": iso(self.valid_from),
+            "valid_to": iso(self.valid_to),
             "id": self.id,
             "status": self.status,
             "span": list(self.span) if self.span else None,
@@ -132,7 +145,7 @@ class Profile:
             "name": self.name,
             "facts": [fact.to_dict() for fact in self.facts],
             "preferences": dict(self.preferences),
-            "last_interaction": _iso(self.last_interaction),
+            "last_interaction": iso(self.last_interaction),
         }
 
 
@@ -154,7 +167,7 @@ class Facts(Handle):
 
     def __init__(self, ledger: Ledger, scope: Scope, layer: str = "fact") -> None:
         self._ledger = ledger
-        self._layer = ledger.layers[validate.choice(layer, ("fact", "preference"), "layer")]
+        self._layer = ledger.layers[validate.choice(layer, FACT_LAYERS, "layer")]
         self._scope = self._layer.scope_of(scope)
         self._partition = scope.partition
 
@@ -364,7 +377,7 @@ class Facts(Handle):
             ends += [replace(over, key=key_of(name)) for name in opposites]
             follow = FOLLOWERS.get(claim.key.name, ()) if claim.kind == "says" else ()
             heads = await self._heads(claim.key) if follow else ()
-            if heads and not same_value(claim.key, heads[0].data["value"], claim.value):
+            if heads and not same_value(heads[0].data["value"], claim.value):
                 said = {each.key.name for other in all_rows for each in other if each.text == claim.text}
                 over = replace(claim, value="", kind="ends", valid_from=None, valid_to=claim.since, reason="moved")
                 ends += [replace(over, key=key_of(name)) for name in follow if name not in said]
@@ -540,7 +553,7 @@ def turn_jobs(partition: Partition, put: Iterable[Record], now: int) -> tuple[Jo
 
 def follow_jobs(partition: Partition, changed: Iterable[Record], now: int) -> tuple[Job, ...]:
     """The jobs that make the graph follow changed facts, for facts that relations express as well."""
-    told = (record.data["data"] if record.layer == "past" else record.data for record in changed)
+    told = map(own_data, changed)
     keys = {str(data["key"]) for data in told} & set(SAID_BY_FACTS.values())
     return tuple(Job(f"follow:{new_id(now)}", partition, "follow", (key,), due_at=now) for key in sorted(keys))
 
@@ -554,7 +567,7 @@ async def spells_of(ledger: Ledger, scope: Scope, key: str) -> list[Record]:
 
 def is_old_value(record: Record) -> bool:
     """True for a value of a fact or preference kept behind its head: it has an id of its own."""
-    return record.layer == "past" and record.data.get("layer") in ("fact", "preference")
+    return record.layer == "past" and record.data.get("layer") in FACT_LAYERS
 
 
 LastSaid = Callable[[], Awaitable[int | None]]
@@ -750,7 +763,3 @@ def _status(record: Record, as_of: int | None) -> str:
 
 def _datetime(time_ms: int | None) -> datetime | None:
     return None if time_ms is None else as_datetime(time_ms)
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")

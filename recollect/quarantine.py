@@ -14,6 +14,7 @@ from recollect.branches import with_copies
 from recollect.enrich.episodes import GAP_MS
 from recollect.episodes import PORTION, Episode, covered, going_on, remake_job
 from recollect.filters import Filter
+from recollect.layers import FACT_LAYERS
 from recollect.ledger import Ledger, Work
 from recollect.long_term import past_states
 from recollect.policies.quarantine import (
@@ -33,7 +34,6 @@ from recollect.policies.quarantine import (
 )
 from recollect.records import Changes, Partition, Record, Scope, as_ms, new_id
 from recollect.seals import break_seals
-from recollect.unlearning import FACT_LAYERS
 from recollect.views import Remaking, remake, remakings, resting_views
 
 if TYPE_CHECKING:

@@ -53,9 +53,10 @@ def as_ms(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
-def iso(time_ms: int | None) -> str | None:
-    """A stored time as ISO 8601, or None."""
-    return None if time_ms is None else as_datetime(time_ms).isoformat().replace("+00:00", "Z")
+def iso(moment: datetime | int | None) -> str | None:
+    """A time, as a datetime or as it is stored, as ISO 8601; None stays None."""
+    then = as_datetime(moment) if isinstance(moment, int) else moment
+    return None if then is None else then.isoformat().replace("+00:00", "Z")
 
 
 # Our own random generator: not the shared one, which an application may seed, and a different one in every process.
@@ -96,6 +97,10 @@ class Scope:
     @property
     def partition(self) -> Partition:
         return Partition(self.org, self.user)
+
+
+Born = tuple[int, int]
+"""The place of a record in the order of birth: the revision of its first put, and its place in that commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +261,16 @@ _IN_PAYLOAD = {name for name, _ in _PLAIN} | {"agent", "source"}
 _plain_values = attrgetter(*(name for name, _ in _PLAIN))
 
 
+def without_data(record: Record, *names: str) -> Record:
+    """The record without what its data has under these names."""
+    return record.with_(data={name: value for name, value in record.data.items() if name not in names})
+
+
+def with_data(record: Record, /, **changes: Any) -> Record:
+    """The record with these values in its data."""
+    return record.with_(data={**record.data, **changes})
+
+
 def _json_writer() -> Callable[[Any], str]:
     """A function that writes JSON in its one canonical form.
 
@@ -290,7 +305,7 @@ def payload_of(record: Record) -> str:
     return canonical_json(body)
 
 
-Stored = tuple[str, str, str, str, Vector | None, int, tuple[int, int]]
+Stored = tuple[str, str, str, str, Vector | None, int, Born]
 """A record as stores keep it: id, layer, session, the text from `payload_of`, vector, version and birth."""
 
 
@@ -302,7 +317,7 @@ def record_from(
     payload: str,
     vector: Vector | None,
     version: int,
-    born: tuple[int, int],
+    born: Born,
 ) -> Record:
     """Rebuild a record from the text that `payload_of` wrote and the identity stored beside it."""
     return records_from(partition, ((id, layer, session, payload, vector, version, born),))[0]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from recollect.errors import Conflict, EmbeddingError, RecollectError
 from recollect.filters import Filter
 from recollect.indexes import Indexes
-from recollect.layers import LAYERS
+from recollect.layers import EMBEDDED_LAYERS
 from recollect.ledger import Ledger, portions
 from recollect.providers import Embedder, embed_checked
 from recollect.records import Changes, Partition, Record, Vector
@@ -25,7 +25,6 @@ from recollect.stores.contract import named_partitions
 
 log = logging.getLogger("recollect.reembedding")
 
-EMBEDDED_LAYERS = tuple(row.name for row in LAYERS.values() if row.embedded)
 PORTION_RECORDS, PORTION_BYTES = 64, 400_000
 """How much is embedded and committed at a time: the most that is lost if the process is killed."""
 CONFLICT_TRIES = 3

@@ -17,6 +17,7 @@ from recollect.errors import Conflict, ValidationError
 from recollect.filters import Filter
 from recollect.graph import Graph
 from recollect.indexes import Indexes
+from recollect.layers import FACT_LAYERS
 from recollect.learning import Learning
 from recollect.learnings import Learnings
 from recollect.ledger import Ledger, portions
@@ -207,7 +208,7 @@ class Reprocessing:
         """Facts that rest on these messages alone, learned by the same kind of reader, and not found again."""
         kind = name.rpartition("-")[0]
         missing: list[Fact] = []
-        for layer in ("fact", "preference"):
+        for layer in FACT_LAYERS:
             mine = (each.draft for each in found if each.draft.layer == layer)
             again = {(key_of(draft.key).name, plain_value(draft.value)) for draft in mine}
             for head in await self._heads(partition, layer):
@@ -260,9 +261,7 @@ async def _known(ledger: Ledger, partition: Partition) -> set[tuple[str, str, st
     """Everything known about a user at present: layer, key and value of each."""
     scope = Scope(*partition)
     known = {
-        (layer, fact.key, fact.value)
-        for layer in ("fact", "preference")
-        for fact in await Facts(ledger, scope, layer).list()
+        (layer, fact.key, fact.value) for layer in FACT_LAYERS for fact in await Facts(ledger, scope, layer).list()
     }
     graph = Graph(ledger, scope)
     known |= {("learning", each.type, each.content) for each in await Learnings(ledger, scope).list()}

@@ -46,8 +46,7 @@ async def break_seals(ledger: Ledger, partition: Partition) -> None:
 
 async def break_these(ledger: Ledger, partition: Partition, seals: Sequence[Record]) -> None:
     """The same for whoever has just listed all seals."""
-    if seals:
-        await ledger.commit(Changes(partition, drop=tuple(seal.id for seal in seals)))
+    await ledger.drop(partition, [seal.id for seal in seals])
 
 
 async def _standing(ledger: Ledger, partition: Partition) -> str | None:

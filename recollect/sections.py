@@ -17,7 +17,7 @@ from recollect.customizations import in_order
 from recollect.entities import named_in
 from recollect.episodes import covered
 from recollect.index import Notes, PartitionIndex
-from recollect.layers import LAYERS, SECTIONS
+from recollect.layers import FACT_LAYERS, LAYERS, SECTIONS
 from recollect.pace import Pace, apart
 from recollect.policies.facts import SURE, faded
 from recollect.policies.fencing import safe
@@ -103,8 +103,7 @@ def _instructions(index: PartitionIndex, shared: PartitionIndex, scope: Scope, n
 # ── Who the user is ──────────────────────────────────────────────────────────────────────────────
 
 _ORDER = {name: place for place, name in enumerate(KEYS)}
-NOTED_LAYERS = ("fact", "preference")
-PROFILE_LAYERS = (*NOTED_LAYERS, "relation")
+PROFILE_LAYERS = (*FACT_LAYERS, "relation")
 """What the notes about the user are made of."""
 
 
@@ -116,7 +115,7 @@ async def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Rec
     notes, news = index.notes, index.news_of(PROFILE_LAYERS)
     if notes is None or notes.news != news or not notes.since <= now < notes.until:
         made: dict[str, Sequence[Record]] = {}
-        begins = [record.valid_from for layer in NOTED_LAYERS for record in index.held(layer, now)]
+        begins = [record.valid_from for layer in FACT_LAYERS for record in index.held(layer, now)]
         ends = (index.next_end(PROFILE_LAYERS, now), (now // HOUR_MS + 1) * HOUR_MS)
         until = min(*ends, *(begin for begin in begins if begin is not None and begin > now))
         lines = await _noted_lines(index, now, made)
@@ -129,7 +128,7 @@ async def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence
     """Facts, then preferences, as notes: values of a set are grouped, and so are keys that belong together."""
     lines: list[Record] = []
     kin = _kin(index, now)
-    layers = [index.of_layer(layer, now) for layer in NOTED_LAYERS]  # all as of one moment
+    layers = [index.of_layer(layer, now) for layer in FACT_LAYERS]  # all as of one moment
     pace = Pace()
     for held in layers:
         by_key: dict[str, list[Record]] = {}

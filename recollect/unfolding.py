@@ -9,6 +9,7 @@ from typing import Any
 
 from recollect.conversation import Message
 from recollect.policies.shells import HOLE, KEEPERS, readable
+from recollect.validate import result_text
 
 
 def unfolded(message: Message) -> list[Message]:
@@ -57,7 +58,7 @@ def _is_result(part: Mapping[str, Any]) -> bool:
 
 def _result(message: Message, part: Mapping[str, Any]) -> Message:
     """The result of a tool, which names its call."""
-    text = _result_text(part)
+    text = result_text(part)
     return replace(message, role="tool", content=text, id="", name=None, tool_call_id=part["tool_call_id"])
 
 
@@ -65,17 +66,9 @@ def _speech(message: Message, parts: Sequence[dict[str, Any]]) -> Message:
     """What was said and called before the next result. A result that names no call is only text."""
     calls = [{**part, "type": "function"} for part in parts if part["type"] == "tool_call"]
     said = [
-        {"type": "text", "text": _result_text(part)} if part["type"] == "tool_result" else part
+        {"type": "text", "text": result_text(part)} if part["type"] == "tool_result" else part
         for part in parts
         if part["type"] != "tool_call"
     ]
     content = said[0]["text"] if len(said) == 1 and said[0]["type"] == "text" else said or ""
     return replace(message, content=content, id="", tool_calls=calls or None)
-
-
-def _result_text(part: Mapping[str, Any]) -> str:
-    content = part.get("content")
-    if isinstance(content, str):
-        return content
-    items = content if isinstance(content, list) else []
-    return "\n".join(item["text"] for item in items if isinstance(item, dict) and isinstance(item.get("text"), str))

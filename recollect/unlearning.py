@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import Conflict
+from recollect.layers import FACT_LAYERS, GRAPH_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.long_term import past_states
@@ -39,8 +40,6 @@ PORTIONS = (24, 8, 2)
 """Spells of a fact handled per commit where all of them would be too many. Each may move some others."""
 READ_AT_ONCE = 250
 """Facts examined before yielding to other tasks: a few milliseconds."""
-FACT_LAYERS = ("fact", "preference")
-GRAPH_LAYERS = ("entity", "relation")
 
 Settle = Callable[[Record, Sequence[Record], int | None], Place]
 """From a fact with its past to its new state, for all of its spells or for at most the given number of them."""

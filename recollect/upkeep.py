@@ -20,10 +20,10 @@ from recollect.graph import Graph
 from recollect.layers import is_current
 from recollect.ledger import ERASURES, Ledger, ended, portions
 from recollect.policies.learnings import learning_score
-from recollect.policies.merging import KEPT_APART, unmerged
+from recollect.policies.merging import KEPT_APART, OF_MERGED, unmerged
 from recollect.policies.recurring import RESTS_ON
 from recollect.policies.retention import TOUCHED_AT, Pruned, is_pinned, to_prune, touched
-from recollect.records import DAY_MS, HOUR_MS, Changes, Partition, Record, Scope
+from recollect.records import DAY_MS, HOUR_MS, Changes, Partition, Record, Scope, with_data, without_data
 from recollect.settings import Settings
 from recollect.stores.contract import is_veil
 
@@ -211,11 +211,12 @@ class Upkeep:
             return await self._ledger.one(partition, id)
         if "merged_into" in record.data and record.layer == "long_term":
             older = await self._ledger.get(partition, [record.data["merged_into"]])
-            alone = record.with_(valid_to=None, data=_without(record, "merged_into", "reason", "before_merge"))
+            alone = without_data(record, *OF_MERGED).with_(valid_to=None)
             *kept, alone = unmerged(older[0], record) if older else (alone,)
-            put = (*kept, alone.with_(data=dict(alone.data) | {KEPT_APART: True}))
+            put = (*kept, with_data(alone, **{KEPT_APART: True}))
         elif "retired" in record.data:
-            put = (record.with_(valid_to=None, data=_without(record, "retired") | {TOUCHED_AT: self._ledger.clock()}),)
+            again = with_data(without_data(record, "retired"), **{TOUCHED_AT: self._ledger.clock()})
+            put = (again.with_(valid_to=None),)
         else:
             raise NotFound("nothing here was ended that could be restored", field="id")
         await self._ledger.commit(Changes(partition, put=put))
@@ -253,8 +254,4 @@ async def _write_uses(
 
 def _used(record: Record, count: int, now: int) -> Record:
     usage = {"usage_count": record.data.get("usage_count", 0) + count, "last_used": now}
-    return record.with_(data=dict(record.data) | usage)
-
-
-def _without(record: Record, *names: str) -> dict[str, object]:
-    return {key: value for key, value in record.data.items() if key not in names}
+    return with_data(record, **usage)

@@ -544,8 +544,12 @@ def _call(part: Any, field: str) -> str:
 
 
 def _result(part: Any, field: str) -> str:
-    """The text of a result: its content as a string, or the text parts of its content."""
     optional_identifier(part.get("tool_call_id"), f"{field}.tool_call_id")
+    return result_text(part)
+
+
+def result_text(part: Mapping[str, Any]) -> str:
+    """The text of a result: its content as a string, or the text parts of its content."""
     said = part.get("content")
     if isinstance(said, str):
         return said

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from recollect.enrich import Draft
-from recollect.enrich.values import Said, Value
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
+from recollect.enrich.values import Drafts, Match, Said, Value
 
 _END = (
     r"(?=[\s\x00]*(?:[,.;:!?()\x00…]|\Z|[^\w\s'\"]|(?:and|but|now|so|at the moment|right now|these days|btw|today"

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from recollect.enrich import Draft
 from recollect.enrich.names import SCHOOLS, words
-from recollect.enrich.values import CALENDAR, Said, Value, school
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
+from recollect.enrich.values import CALENDAR, Drafts, Match, Said, Value, school
 
 STUDY = re.compile(
     r"(?:have )?(?:study|studying|studied|major(?:ed|ing)? in|minored in|am majoring in"

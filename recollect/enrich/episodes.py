@@ -19,7 +19,7 @@ from typing import Any
 from recollect.enrich import summaries
 from recollect.enrich.company import people
 from recollect.enrich.summaries import Point, Summary
-from recollect.policies.fitting import Unit, units
+from recollect.policies.fitting import Unit, messages_of, units
 from recollect.policies.importance import importance, kind_of, lowered
 from recollect.policies.patterns import pattern_of
 from recollect.policies.words import STOP_WORDS, query_terms, terms
@@ -198,9 +198,9 @@ def stretches(
     for block in _between_pauses(units(messages), gap_ms):
         rest = block
         while sum(map(len, rest)) > messages_max and (cut := _cut(rest, messages_max)) < len(rest):
-            found.append(_flat(rest[:cut]))
+            found.append(messages_of(rest[:cut]))
             rest = rest[cut:]
-        found.append(_flat(rest))
+        found.append(messages_of(rest))
     return found
 
 
@@ -240,10 +240,6 @@ def _likeness(words: Sequence[frozenset[str]], place: int) -> float:
     before = none.union(*words[max(place - LOOKED_AT, 0) : place])
     after = none.union(*words[place : place + LOOKED_AT])
     return len(before & after) / max(min(len(before), len(after)), 1)
-
-
-def _flat(pieces: Iterable[Unit]) -> list[Record]:
-    return [message for unit in pieces for message in unit]
 
 
 # ── Notes of a stretch ───────────────────────────────────────────────────────────────────────────

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
-from recollect.enrich.names import (
-    words,
-)
-from recollect.enrich.values import Said, Value, in_table, known, listed, phrase, since
+from recollect.enrich.names import words
+from recollect.enrich.values import Drafts, Match, Said, Value, in_table, known, listed, phrase, since
 from recollect.enrich.vocabulary import (
     ADJECTIVE_CONDITIONS,
     ALLERGEN_WORDS,
@@ -20,9 +16,6 @@ from recollect.enrich.vocabulary import (
     NOT_ALLERGENS,
     NOT_EATEN,
 )
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
 
 # ── Food and health ──────────────────────────────────────────────────────────────────────────────
 
@@ -39,7 +32,7 @@ NOT_EAT = re.compile(
 _DIET_END = re.compile(
     r"(?:ism)?[\s\x00]*(?:[,.;!()\x00]|\Z|(?:diet|lifestyle|and|but|so|now|for|since|btw|food|meals|person|any ?more"
     r"|last|about|because|these|at|who|too|as|or|recently|again|lol|actually|with|two|three|a few|this|in|after|over"
-    r"|if|also|either|at all|after all|myself|though|please|apart|except|here|btw|tho)\b)"
+    r"|if|also|either|at all|after all|myself|though|please|apart|except|here|tho)\b)"
 )
 
 

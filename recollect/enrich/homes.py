@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
 from recollect.enrich.names import TIMEZONES
-from recollect.enrich.values import Said, Value, ending_at, listed_place, organisation, places, since
+from recollect.enrich.values import Drafts, Match, Said, Value, ending_at, listed_place, organisation, places, since
 from recollect.enrich.vocabulary import NATIONALITIES
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
 
 # ── Places ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from recollect.enrich import Draft
 from recollect.enrich.names import COUNTRIES, FIRST_NAMES, NAMES_AND_WORDS, words
-from recollect.enrich.values import CALENDAR, Said, Value, ending_at, listed_place, person
+from recollect.enrich.values import CALENDAR, Drafts, Match, Said, Value, ending_at, listed_place, person
 from recollect.enrich.vocabulary import NATIONALITIES, NOT_A_NAME, OCCUPATIONS
+from recollect.policies.dates import DAYS, MONTHS
 from recollect.records import as_datetime
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
 
 # ── Names ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -208,7 +204,7 @@ def _named_from(said: Said, name: Value) -> Drafts:
         yield said.fact("hometown", place.value, 0.75)
 
 
-_WORDLIKE = re.compile(r"(?:ed|ful|less|ous|ive|able|ible|ish|ant|ent|ic|ical|ian|est|ly|ist|er|ese|ian|ean)\Z")
+_WORDLIKE = re.compile(r"(?:ed|ful|less|ous|ive|able|ible|ish|ant|ent|ic|ical|ian|est|ly|ist|er|ese|ean)\Z")
 
 
 def _is_new_word(word: str) -> bool:
@@ -276,7 +272,6 @@ def pronouns(said: Said, match: Match) -> Drafts:
 
 # ── Age and birthday ─────────────────────────────────────────────────────────────────────────────
 
-DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _AGE_NUMBER = r"(?P<age>\d{1,3})"
 AM_AGE = re.compile(
     rf"{_AGE_NUMBER}(?: ?[mf]\b)?(?P<sure>[ -]?(?:years?[ -](?:old|young)|yrs?[ -]old|y/?o\b|years? of age"
@@ -383,10 +378,6 @@ def will_turn(said: Said, match: Match) -> Drafts:
 
 YEARS_NOW = re.compile(r"(?P<age>\d\d)(?=[\s\x00]*(?:[,.!;]|\Z|(?:and|already|years|now|today)\b))")
 """The age of a user who has just mentioned their birthday: "It's my birthday today! 28 and already creaky"."""
-_MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december",
-)  # fmt: skip
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
@@ -440,7 +431,7 @@ def birthday(said: Said, match: Match) -> Drafts:
         year = _BIRTH_YEAR.match(low, match.end())
         month = _ONLY_MONTH.match(low, match.end())
         if month and match.re is BIRTHDAY and " in " in match.group():
-            name = next(name for name in _MONTHS if name.startswith(month["month"][:3]))
+            name = next(name for name in MONTHS if name.startswith(month["month"][:3]))
             yield said.fact("birthday", Value(name.capitalize(), *month.span()), 0.85)
         if year and match.re is BORN_ON:
             yield said.fact("birthday", Value(year["year"], *year.span("year")), 0.85)
@@ -483,7 +474,7 @@ def _near_day(near: str, at: int) -> str:
 
 
 def _day_name(day: datetime) -> str:
-    return f"{_MONTHS[day.month - 1].capitalize()} {day.day}"
+    return f"{MONTHS[day.month - 1].capitalize()} {day.day}"
 
 
 def day_of(found: Match) -> str | None:
@@ -491,7 +482,7 @@ def day_of(found: Match) -> str | None:
         text, form = found["iso"], "%Y-%m-%d"
     else:
         month = next(
-            i for i, name in enumerate(_MONTHS, 1) if name.startswith((found["month"] or found["month_last"])[:3])
+            i for i, name in enumerate(MONTHS, 1) if name.startswith((found["month"] or found["month_last"])[:3])
         )
         text, form = f"{found['year'] or 2000}-{month}-{found['day'] or found['day_first']}", "%Y-%m-%d"
     try:
@@ -500,4 +491,4 @@ def day_of(found: Match) -> str | None:
         return None  # no calendar has that day
     if found["iso"] or found["year"]:
         return day.date().isoformat()
-    return f"{_MONTHS[day.month - 1].capitalize()} {day.day}"
+    return f"{MONTHS[day.month - 1].capitalize()} {day.day}"

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
-from recollect.enrich.names import (
-    words,
-)
-from recollect.enrich.values import Said, Value, ending_at, in_table, known, listed
-from recollect.enrich.vocabulary import (
-    GAMES,
-    HOBBIES,
-    INTERESTS,
-)
+from recollect.enrich.names import words
+from recollect.enrich.values import Drafts, Match, Said, Value, ending_at, in_table, known, listed
+from recollect.enrich.vocabulary import GAMES, HOBBIES, INTERESTS
 from recollect.policies.keys import key_of
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
 
 # ── Interests and goals ──────────────────────────────────────────────────────────────────────────
 
@@ -427,7 +416,7 @@ def goal(said: Said, match: Match) -> Drafts:
         text = f"save for {text}"
     elif text.startswith("becoming "):
         text = f"become {text.removeprefix('becoming ')}"
-    if match.re is TRYING and not _lasting(text.lower(), match.group()):
+    if match.re is TRYING and not _lasting(text.lower()):
         return
     yield said.fact("goal", Value(text, first, last), 0.85 if match.re is GOAL_IS else 0.72)
 
@@ -441,28 +430,17 @@ _NOT_LASTING = re.compile(
 )
 
 
-def _lasting(text: str, before: str) -> bool:
+_MAY_BE_STEPS = (
+    "learn", "run", "buy", "become", "finish my", "complete", "reduce", "save", "stop", "improve", "climb", "start",
+    "open a", "gain",
+)  # fmt: skip
+
+
+def _lasting(text: str) -> bool:
     """Whether it is a goal in life, not a step of the task at hand: "learn Italian", not "learn more about this"."""
     if _NOT_LASTING.search(text):
         return False
-    if text.startswith(
-        (
-            "learn",
-            "run",
-            "buy",
-            "become",
-            "finish my",
-            "complete",
-            "reduce",
-            "save",
-            "stop",
-            "improve",
-            "climb",
-            "start",
-            "open a",
-            "gain",
-        )
-    ):
+    if text.startswith(_MAY_BE_STEPS):
         return (
             re.search(
                 r"\b(?:learn(?:ing)? [a-z]+(?: (?:language|guitar|piano))?\Z|learn (?:how to|to|the)|run a"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 from recollect.enrich import Draft
@@ -18,11 +17,20 @@ from recollect.enrich.names import (
     SCHOOLS,
     words,
 )
-from recollect.enrich.values import Said, Value, coming, known, organisation, phrase, places, school, since
+from recollect.enrich.values import (
+    Drafts,
+    Match,
+    Said,
+    Value,
+    coming,
+    known,
+    organisation,
+    phrase,
+    places,
+    school,
+    since,
+)
 from recollect.enrich.vocabulary import FORMER, INDUSTRIES, NOT_AN_OCCUPATION_BEFORE, OCCUPATIONS
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
 
 # ── Occupation ───────────────────────────────────────────────────────────────────────────────────
 
@@ -344,8 +352,8 @@ def _open_role(said: Said, at: int) -> Value | None:
     return Value(cut, found.first, found.first + len(cut))
 
 
-def by_trade(said: Said, match: Match) -> Drafts:
-    """'I'm a plasterer by trade' needs no list."""
+def stated(said: Said, match: Match) -> Drafts:
+    """'I'm a plasterer by trade', 'I'm retired', 'I'm self-employed': these need no list."""
     first, last = match.span("what")
     yield said.fact("occupation", Value(said.clause.text[first:last], first, last), 0.85)
 
@@ -366,12 +374,6 @@ RETIRED = re.compile(
     r"|(?<=just retired)|(?<=recently retired)|(?<=finally retired)|(?<=officially retired))"
 )
 """Only with a time; without one it may describe another time: "the year I retired we moved"."""
-
-
-def status(said: Said, match: Match) -> Drafts:
-    """'I'm retired', 'I'm self-employed'."""
-    first, last = match.span("what")
-    yield said.fact("occupation", Value(said.clause.text[first:last], first, last), 0.85)
 
 
 # ── Employer and industry ────────────────────────────────────────────────────────────────────────

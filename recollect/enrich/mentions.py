@@ -290,7 +290,7 @@ _ANIMALS = re.compile(
 )
 _SOMEONE = re.compile(
     r"\b(?:with|ask|asked|invite|invited|told|tell|met|meet|meeting|call|called|text|texted|visit|visited|visiting|and"
-    r"|for|thank|saw|see|seeing|help|helped|gave|given|give|friend|named|called|by|to|boss|cousin|colleague|,) ?\Z",
+    r"|for|thank|saw|see|seeing|help|helped|gave|given|give|friend|named|by|to|boss|cousin|colleague|,) ?\Z",
     re.I,
 )
 

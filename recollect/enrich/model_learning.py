@@ -13,6 +13,7 @@ from typing import Any
 
 from recollect.enrich import ANSWER_MAX, Draft, Found, by_rules
 from recollect.enrich.model_texts import is_own, is_told, lines, place_of, shown
+from recollect.layers import FACT_LAYERS, GRAPH_LAYERS
 from recollect.models import Ask
 from recollect.models.prompts import LEARN, RATING_MAX, SURENESS
 from recollect.policies.commands import gives_orders
@@ -96,7 +97,7 @@ def _answered(messages: Sequence[Record], place: int) -> str:
 
 def _draft(finding: Mapping[str, Any], span: tuple[int, int]) -> Draft:
     key = finding["key"].strip()
-    if finding["layer"] in ("entity", "relation"):
+    if finding["layer"] in GRAPH_LAYERS:
         key = re.sub(r"\W+", "_", key.lower()).strip("_")
     change = finding["change"]
     return Draft(
@@ -107,7 +108,7 @@ def _draft(finding: Mapping[str, Any], span: tuple[int, int]) -> Draft:
         span=span,
         subject=" ".join(finding["subject"].split()) if finding["layer"] == "relation" else "",
         ends=change == "ended",
-        corrects=change == "corrects" and finding["layer"] in ("fact", "preference"),
+        corrects=change == "corrects" and finding["layer"] in FACT_LAYERS,
     )
 
 
@@ -125,7 +126,7 @@ def _is_believable(draft: Draft, text: str, answered: str) -> bool:
 
 def _rules_know(draft: Draft, message: Record, answered: str) -> bool:
     """Whether the rules, which are seldom wrong, have read a value for this key from the same message."""
-    if draft.layer not in ("fact", "preference") or key_of(draft.key).many:
+    if draft.layer not in FACT_LAYERS or key_of(draft.key).many:
         return False
     read = by_rules.loaded().read(message.content, message.when, answered=answered)
     return any(each.layer == draft.layer and key_of(each.key) == key_of(draft.key) for each in read)

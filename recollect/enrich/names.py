@@ -293,7 +293,7 @@ NAMES_AND_WORDS = words(
     summer, sung, surya, tam, tanner, tao, tatum, taylor, terry, thor, tien, tilda, tony, trent, trey, tyler, uma,
     una, van, vera, verity, victor, viola, violet, violeta, vit, viv, wade, wagner, warren, wayne, wen, will, willow,
     woody, wren, xin, yang, yen, yong, yue, yun, zion,
-    al, bo, flo, kit, lou, mo
+    al, bo, flo, lou, mo
     """
 )
 
@@ -373,7 +373,7 @@ TOOLS = proper(
     GarageBand, Excel, Google Sheets, Google Docs, Microsoft Word, PowerPoint, Tableau, Power BI, SPSS, Stata,
     Docker, Kubernetes, Terraform, Git, GitHub, GitLab, Postgres, PostgreSQL, MySQL, MongoDB, Redis, React, Vue,
     Angular, Svelte, Django, Flask, FastAPI, Rails, Laravel, Spring, Next.js, PyTorch, TensorFlow, Pandas, Linux,
-    Ubuntu, Debian, Fedora, Arch Linux, Arch, Linux Mint, NixOS, macOS, Windows, Windows 10, Windows 11, ChromeOS,
+    Ubuntu, Debian, Fedora, Arch Linux, Arch, Linux Mint, macOS, Windows, Windows 10, Windows 11, ChromeOS,
     Firefox, Chrome, Safari, Brave, Edge, Gmail, Outlook, ProtonMail, WhatsApp, Telegram, Signal, Spotify, Strava,
     MyFitnessPal, Duolingo, Anki, Kindle, Goodreads, YNAB, QuickBooks, Salesforce, HubSpot, Shopify, WordPress,
     Squarespace, Zapier, Airtable, Copilot, ChatGPT, Claude, tmux, zsh, fish, iTerm, 1Password, Bitwarden, Dropbox,
@@ -420,8 +420,8 @@ VEHICLE_MODELS = words(
     jazz, i10, i20, i30, aygo, baleno, creta, vitara, juke, kuga, superb, insignia, mokka, logan, ateca, kona, niro,
     ceed, auris, avensis, hilux, prius, odyssey, crv, cr-v, hr-v, cherokee, f-150, silverado, tacoma, tundra, altima,
     sentra, elantra, sonata, outlander, pajero, vespa,
-    zafira, touran, meriva, sharan, scenic, berlingo, kangoo, sprinter, transit, vivaro, ducato, hilux, vectra,
-    mondeo, escort, saxo, xsara, avensis
+    zafira, touran, meriva, sharan, scenic, berlingo, kangoo, sprinter, transit, vivaro, ducato, vectra,
+    escort, saxo, xsara
     """
 )
 TIMEZONES = words(

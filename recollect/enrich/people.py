@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
 from recollect.enrich.names import CITIES, COUNTRIES, FIRST_NAMES, NAMES_AND_WORDS, ORGANISATIONS, REGIONS, words
-from recollect.enrich.values import CALENDAR, Said, Value, capital, listed, person
+from recollect.enrich.values import CALENDAR, Drafts, Match, Said, Value, capital, listed, person
 from recollect.enrich.vocabulary import NATIONALITIES, NOT_A_NAME, OCCUPATIONS
 from recollect.policies.keys import ROLES
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
 
 _RELATIONS = {
     "partner": """

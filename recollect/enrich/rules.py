@@ -106,7 +106,7 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("do", False,
             r"(?:i've|ive|i have(?= (?:just|recently|lived|worked|moved|started|joined|left|quit|switched|stopped"
             r"|taken|studied|graduated|broken|sold|settled|relocated|adopted|bought|gone|become|resigned|retired|gotten"
-            r"|developed|turned|recently|finally))|we both(?= (?:love|like|hate|enjoy|speak|play|eat|work|study)\b)"
+            r"|developed|turned|finally))|we both(?= (?:love|like|hate|enjoy|speak|play|eat|work|study)\b)"
             r"|i) "),
         ("we", False, r"(?:we're(?= (?:now )?(?:divorced|separated|no longer))"
             r"|(?:we're|we are)(?= (?:now |currently )?(?:living|based))|we've been(?= living)"
@@ -126,8 +126,8 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (homes.BEEN_IN, homes.been_in),
     (identity.TURNED, identity.age),
     (identity.TURNED_IN_WORDS, identity.age_in_words),
-    (livelihood.PLAIN_STATUS, livelihood.status),
-    (livelihood.BY_TRADE, livelihood.by_trade),
+    (livelihood.PLAIN_STATUS, livelihood.stated),
+    (livelihood.BY_TRADE, livelihood.stated),
     (livelihood.HEAD_OF, livelihood.head_of),
     (livelihood.WORK_AS, livelihood.open_occupation),
     (livelihood.WORK_AT, livelihood.works_at),
@@ -201,7 +201,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (livelihood.FOUNDED, livelihood.employer_is),
     (livelihood.LEFT, livelihood.left),
     (livelihood.LOST_JOB, livelihood.lost_job),
-    (livelihood.RETIRED, livelihood.status),
+    (livelihood.RETIRED, livelihood.stated),
     (livelihood.BECAME, livelihood.open_occupation),
     (livelihood.PROMOTED, livelihood.open_occupation),
     (livelihood.TEACH, livelihood.teaches),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
 from recollect.enrich.names import (
     DEVICES,
@@ -17,11 +15,8 @@ from recollect.enrich.names import (
     VEHICLE_MODELS,
     words,
 )
-from recollect.enrich.values import Said, Value, in_table, known, listed, organisation
+from recollect.enrich.values import Drafts, Match, Said, Value, in_table, known, listed, organisation
 from recollect.enrich.vocabulary import NATIONALITIES
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
 
 # ── Languages ────────────────────────────────────────────────────────────────────────────────────
 

@@ -9,14 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
 from recollect.enrich.names import FIRST_NAMES, PROGRAMMING_LANGUAGES, words
-from recollect.enrich.values import CALENDAR, Said, Value, known
+from recollect.enrich.values import CALENDAR, Drafts, Match, Said, Value, known
 from recollect.enrich.vocabulary import HOBBIES
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
 
 _REALLY = (
     r"(?:(?:really|absolutely|just|also|so|truly|still|particularly|especially|quite|genuinely|simply|totally) ){0,2}"

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
 from recollect.enrich.names import words
-from recollect.enrich.values import Said, Value, known, name_run
-
-Match = re.Match[str]
-Drafts = Iterator[Draft]
+from recollect.enrich.values import Drafts, Match, Said, Value, known, name_run
 
 _SPORT = r"(?:football|soccer|rugby|cricket|hockey|basketball|baseball|handball|volleyball|nfl|nba|nhl|mlb|afl|esports)"
 SUPPORT = re.compile(r"(?:have )?(?:(?:still|also|always|only) )*support(?:ed)? (?:the (?=\S))?")

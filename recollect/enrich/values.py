@@ -29,7 +29,7 @@ from recollect.enrich.names import (
     words,
 )
 from recollect.enrich.vocabulary import NOT_A_NAME
-from recollect.policies.dates import span_of
+from recollect.policies.dates import DAYS, span_of
 from recollect.records import DAY_MS, as_datetime
 
 
@@ -42,6 +42,8 @@ class Value(NamedTuple):
 
 
 Reader = Callable[[Clause, int], Value | None]
+Match = re.Match[str]
+Drafts = Iterator[Draft]
 
 
 class Said(NamedTuple):
@@ -473,7 +475,6 @@ def since(low: str, at: int) -> int | None:
     return (span[0] + span[1]) // 2 if " ago" in low else span[0]
 
 
-DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _ON_A_DAY = re.compile(rf"\b(?:on|this|next) (?P<day>{'|'.join(DAYS)})\b")
 _IN_A_WHILE = re.compile(
     r"\bin (?P<count>\d{1,2}|a|an|one|two|three|four|five|six|seven|eight|nine|ten) (?P<unit>week|month|year)s?\b"

@@ -140,7 +140,7 @@ HOBBIES = words(
     handball, bowling, darts, pool, billiards, snooker, frisbee, ultimate frisbee, triathlon, triathlons, marathons,
     gymnastics, parkour, paragliding, skydiving, foraging, hot yoga, cross-stitch, scrapbooking, bird watching, home
     brewing, salsa dance, trivia, true crime, creative writing, roller skating, paddleboarding, paddle boarding,
-    wakeboarding, windsurfing, kitesurfing, water polo, open water swimming, spinning
+    wakeboarding, windsurfing, kitesurfing, water polo, spinning
     """
 )
 INTERESTS = words(

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from recollect.errors import RecollectError, ValidationError
+from recollect import validate
+from recollect.errors import RecollectError
 from recollect.importers.conversations import Reader, part, said, text_part
 from recollect.importers.items import (
     Item,
@@ -40,7 +41,6 @@ PREFIX = "memory:"
 MESSAGES = ("id", "chat_id", "user_id", "role", "content", "timestamp")
 CHATS = ("chat_id", "user_id", "title", "message_count")
 WORKING = ("scope", "chat_id", "user_id", "content", "updated_at")
-ROLES = ("system", "user", "assistant", "tool")
 
 
 @contextmanager
@@ -68,8 +68,7 @@ class _Reading(Reader):
     def said(self, chat: str, owner: str, role: Any, content: Any, time: Any) -> Iterator[Read]:
         """A message of a chat. A list keeps only the newest, so a message is identified by what it says and when."""
         with self.line():
-            if role not in ROLES:
-                raise ValidationError(f"must be one of {', '.join(ROLES)}", field="role")
+            validate.role(role)
             parts = list(_parts(_spoken(content)))
             given = {"role": role, "content": said(parts) if parts else None, "created_at": time_of(time)}
             id = self.unnamed.id("import", KIND, chat, json.dumps(given, sort_keys=True))

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from recollect import validate
 from recollect.errors import ValidationError
 from recollect.importers.conversations import Conversations, Reader, names_in, part, said, text_part
 from recollect.importers.files import opened
@@ -23,7 +24,6 @@ from recollect.records import derived_id
 
 KIND = "chatgpt"
 MEMBERS = ("conversations*.json",)
-ROLES = ("system", "user", "assistant", "tool")
 UNSAID = ("thoughts", "reasoning_recap", "user_editable_context", "model_editable_context")
 """Kinds of content that nobody was shown."""
 EVERYONE = "all"
@@ -115,9 +115,7 @@ def _seconds(node: Mapping[str, Any]) -> float:
 def _message(message: Mapping[str, Any], called: str | None) -> dict[str, Any] | str:
     """A message as `add_message` takes it, or why it was not said."""
     author, content, more = (_object(message, field) for field in ("author", "content", "metadata"))
-    role = author.get("role")
-    if role not in ROLES:
-        raise ValidationError(f"must be one of {', '.join(ROLES)}", field="author.role")
+    role = validate.choice(author.get("role"), validate.ROLES, "author.role")
     if more.get("is_visually_hidden_from_conversation") or content.get("content_type") in UNSAID:
         return "was not shown"
     parts = [_linked(part, more) for part in _parts(content)]

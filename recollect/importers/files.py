@@ -32,7 +32,7 @@ FOLDER_MAX = 200
 
 _PIECE = 1024 * 1024
 _ZIP = b"PK\x03\x04"
-_DATABASE = b"SQLite format 3\0"
+DATABASE = b"SQLite format 3\0"
 _DECODER = json.JSONDecoder()
 
 
@@ -59,11 +59,11 @@ def open_file(path: Path) -> BinaryIO:
 
 def check_lines(file: BinaryIO) -> None:
     """Check that a file is not something else by its first bytes: else each of its bytes would be a bad line."""
-    start = file.read(len(_DATABASE))
+    start = file.read(len(DATABASE))
     file.seek(0)
     if start.startswith(_ZIP):
         raise ValidationError("is a zip archive, cut off or without an export in it that is known here", field="file")
-    if start == _DATABASE:
+    if start == DATABASE:
         raise ValidationError("is a database; say which program wrote it", field="file")
 
 

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from recollect.errors import Corrupt, Unavailable
-from recollect.importers.files import open_file
+from recollect.importers.files import DATABASE, open_file
 from recollect.importers.tables import CELL_CHARACTERS, Value
 from recollect.stores.sqlite_url import uri_of
 
@@ -20,7 +20,7 @@ def open_database(where: str) -> Iterator[SqliteTables]:
     """The tables of an existing file."""
     path = Path(where)
     with open_file(path) as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
+        if file.read(len(DATABASE)) != DATABASE:
             raise Corrupt("is not an SQLite file", field="file")
     with _translated():
         connection = sqlite3.connect(
@@ -32,9 +32,6 @@ def open_database(where: str) -> Iterator[SqliteTables]:
         connection.execute("PRAGMA cell_size_check=ON")
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         yield SqliteTables(connection)
-
-
-_MAGIC = b"SQLite format 3\0"
 
 
 class SqliteTables:

@@ -25,9 +25,10 @@ from recollect.interfaces.small_talk import (
     asks_for_a_deed,
     is_courtesy,
 )
+from recollect.layers import FACT_LAYERS
 from recollect.policies.dates import span_of
 from recollect.policies.fencing import shown
-from recollect.policies.keys import ROLES, key_of
+from recollect.policies.keys import PEOPLE, key_of
 from recollect.policies.words import query_terms, terms
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime, as_ms
@@ -52,13 +53,7 @@ RUNNER_UP = 0.75
 """A further memory is quoted only if it scores this share of the best one."""
 FOUND_MAX = 50
 """How many memories are searched for those that are part of a limited context."""
-PROFILE = ("fact", "preference")
 _ANIMAL = re.compile(r"\b(?:(?P<dog>dogs?|pupp(?:y|ies))|cats?|kittens?)\b", re.IGNORECASE)
-SOMEBODY = (
-    "partner", "child", "parent", "sibling", "relative", "friend", "roommate", "neighbour", "teacher", "colleague",
-    "pet", *ROLES,
-)  # fmt: skip
-"""Keys whose value is somebody's name."""
 BOUGHT = ("vehicle", "device")
 """Keys of things that have a price."""
 _PRICE = re.compile(
@@ -292,7 +287,7 @@ async def _of_kind(chat: Session, question: str, facts: tuple[Fact, ...]) -> tup
 def _is_named(fact: Fact, name: str) -> bool:
     """Whether this fact is somebody in the user's life with that full or first name."""
     value = fact.value.casefold()
-    return fact.key in SOMEBODY and name.casefold() in (value, value.split()[0])
+    return fact.key in PEOPLE and name.casefold() in (value, value.split()[0])
 
 
 async def _of_then(chat: Session, question: str, key: str, now: datetime) -> tuple[Fact, ...] | None:
@@ -450,12 +445,12 @@ def _that_answer(question: str, hits: Sequence[Hit]) -> tuple[list[Hit], bool]:
         later = [hit for hit in _put_right(question, sure[0], usable) if hit not in best]
         return [*best[: QUOTES_MAX - len(later)], *later], True
     # The profile has one answer to a question or none: anything else it knows is not close to one.
-    near = [hit for hit in usable if hit.relevance >= NEAR and hit.record.layer not in PROFILE]
+    near = [hit for hit in usable if hit.relevance >= NEAR and hit.record.layer not in FACT_LAYERS]
     return near[:1], False
 
 
 def _source_of(record: Record) -> str | None:
-    return record.source.message_id if record.layer in PROFILE and record.source else None
+    return record.source.message_id if record.layer in FACT_LAYERS and record.source else None
 
 
 def _put_right(question: str, best: Hit, hits: Sequence[Hit]) -> list[Hit]:
@@ -492,7 +487,7 @@ def _said(question: str, hits: Sequence[Hit], sure: bool, now: datetime) -> str:
 
 def _quoted(question: str, record: Record, now: datetime) -> str:
     day = _day(as_datetime(record.when).astimezone(now.tzinfo), now)
-    if record.layer in PROFILE:
+    if record.layer in FACT_LAYERS:
         fact = Fact.from_record(record)
         return f"{day} I noted: {_uncapital(_sentence([fact]))}."
     return f"{day} {_speaker(record)}: “{_passage(question, record.content)}”"

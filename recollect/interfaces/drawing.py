@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.policies.fencing import shown
-from recollect.policies.graph_views import Entity, Neighbourhood
+from recollect.policies.graph_views import Entity, Neighbourhood, said_between
 from recollect.policies.layouts import layout
 
 LABEL_CHARS = 32
@@ -78,10 +78,7 @@ def _drawn(graph: Neighbourhood) -> Neighbourhood:
 
 def _edges(graph: Neighbourhood) -> list[tuple[str, str, str]]:
     """From, to, and everything that relates the two in this direction."""
-    said: dict[tuple[str, str], list[str]] = {}
-    for relation in graph.relations:
-        said.setdefault((relation.subject, relation.object), []).append(relation.relation.replace("_", " "))
-    return [(a, b, _label(", ".join(words))) for (a, b), words in said.items()]
+    return [(a, b, _label(words)) for (a, b), words in said_between(graph).items()]
 
 
 def _label(text: str) -> str:

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -118,26 +118,13 @@ def import_file(
     kind = _looks_like(source, options) if kind is None else kind
     settings = None if life is None else _living(life)
 
-    def user_in(memory: Memory) -> UserOf:
+    def owners_in(memory: Memory) -> UserOf:
         memory.user(user, org=org)  # an invalid --user or --org is no fault of the source
         return lambda owner: memory.user(owner if owner and user_from == SOURCE else user, org=org)
 
     opening = _opened(kind, source, options, rewinds=all_or_nothing)
     with _guessing(kind, source, options), _reporting(report) as tell, opening as reading:
-
-        async def step(memory: Memory, **how: Any) -> tuple[Imported, int | None]:
-            owners = user_in(memory)
-            with progress("Importing", reading.size) as advance, _stopping(STOPPED_STORING):
-                outcome = await bring_in(
-                    reading, owners, only=source_user, advance=advance, again=life is not None, **how
-                )
-            until = await _living_until(outcome, owners)
-            if outcome.stored and outcome.read > outcome.bad and Settings.read(os.environ).worker:
-                with _stopping(STOPPED_READING):
-                    await take_in(memory)
-                    await _note_down(memory, outcome, owners)
-            return outcome, until
-
+        step = partial(_import, reading=reading, owners_in=owners_in, only=source_user, again=life is not None)
         if (dry_run or all_or_nothing) and is_missing(file_of(url)):
             # No file is created where nothing is stored.
             outcome, until = run("memory://", partial(step, dry_run=True, tell=tell if dry_run else _tell_nobody))
@@ -157,6 +144,21 @@ def import_file(
         raise typer.Exit(BAD_INPUT)
     if not outcome.read:
         raise typer.Exit(NOT_FOUND)
+
+
+async def _import(
+    memory: Memory, *, reading: Source, owners_in: Callable[[Memory], UserOf], **how: Any
+) -> tuple[Imported, int | None]:
+    """Store what the source holds, and learn from it. Return what came of it, and until when its messages live."""
+    owners = owners_in(memory)
+    with progress("Importing", reading.size) as advance, _stopping(STOPPED_STORING):
+        outcome = await bring_in(reading, owners, advance=advance, **how)
+    until = await _living_until(outcome, owners)
+    if outcome.stored and outcome.read > outcome.bad and Settings.read(os.environ).worker:
+        with _stopping(STOPPED_READING):
+            await take_in(memory)
+            await _note_down(memory, outcome, owners)
+    return outcome, until
 
 
 STOPPED_STORING = "stopped; what was stored stays, and the same command goes on from there"

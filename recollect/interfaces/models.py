@@ -14,8 +14,9 @@ from recollect.errors import Unavailable, ValidationError
 from recollect.indexing import Reindexed
 from recollect.interfaces.options import Json, Url, look
 from recollect.interfaces.output import NOT_FOUND, emit, plural, progress, say, size, table
+from recollect.layers import EMBEDDED_LAYERS
 from recollect.memory import Memory
-from recollect.reembedding import EMBEDDED_LAYERS, Reembedded
+from recollect.reembedding import Reembedded
 from recollect.settings import Settings
 
 Everyone = Annotated[str | None, typer.Option("--user", help="Only this user's memories.")]

@@ -8,15 +8,10 @@ from dataclasses import dataclass
 from recollect.interfaces.knowing import in_order
 from recollect.interfaces.output import one_line
 from recollect.policies.graphs import USER
-from recollect.policies.keys import ROLES
+from recollect.policies.keys import PEOPLE
 from recollect.profile import Fact, Profile
 from recollect.user import User
 
-PEOPLE = (
-    "partner", "child", "parent", "sibling", "relative", "friend", "roommate", "neighbour", "teacher", "colleague",
-    "pet", *ROLES,
-)  # fmt: skip
-"""Keys whose values are somebody one meets."""
 CHARACTERS = 80
 """Characters of one value. Beside an answer, more would be a second answer."""
 

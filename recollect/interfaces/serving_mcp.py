@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from recollect import validate
-from recollect.errors import Unavailable, ValidationError
+from recollect.errors import ValidationError
 from recollect.interfaces.options import Org, Url, Who, on_loop
 from recollect.interfaces.output import INTERRUPTED, say
 from recollect.interfaces.stopping import asked_to_stop
-from recollect.interfaces.tools import TOOLSETS
+from recollect.interfaces.tools import TOOLSETS, protocol_of_tools
 from recollect.memory import Memory
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -46,19 +45,12 @@ def mcp(
     if http and host not in LOOPBACK:
         raise ValidationError(f"it has no keys, so it serves this machine only: {', '.join(LOOPBACK)}", field="host")
     validate.choice(tools, TOOLSETS, "tools")
-    protocol = _protocol()
+    protocol = protocol_of_tools()
 
     def build(memory: Memory) -> Any:
         return protocol.build(memory.user(user, org=org), agent=agent, tools=tools)
 
     on_loop(_serve_http(protocol, url, build, host, port) if http else _serve_stdio(protocol, url, build), url)
-
-
-def _protocol() -> Any:
-    try:
-        return import_module("recollect.interfaces.mcp")
-    except ModuleNotFoundError as error:
-        raise Unavailable('the MCP package is missing: pip install "recollect[mcp]"', field="mcp") from error
 
 
 async def _serve_stdio(protocol: Any, url: str | None, build: Build) -> None:

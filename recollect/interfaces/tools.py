@@ -9,6 +9,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -16,7 +17,7 @@ from pydantic import BaseModel
 from pydantic import ValidationError as InvalidArguments
 from pydantic.json_schema import GenerateJsonSchema
 
-from recollect.errors import Forbidden, NotFound, RecollectError, TooLarge, ValidationError
+from recollect.errors import Forbidden, NotFound, RecollectError, TooLarge, Unavailable, ValidationError
 from recollect.interfaces import tool_shapes as shapes
 from recollect.interfaces.tool_shapes import fenced_lines
 from recollect.org import shared_with
@@ -356,3 +357,11 @@ def _mistakes(error: InvalidArguments) -> str:
 def _taken(tool: Tool) -> str:
     fields = tool.takes.model_fields.items()
     return ", ".join(name if field.is_required() else f"{name} (optional)" for name, field in fields)
+
+
+def protocol_of_tools() -> Any:
+    """The module that speaks MCP. Its package need not be installed, and takes half a second to load."""
+    try:
+        return import_module("recollect.interfaces.mcp")
+    except ModuleNotFoundError as error:
+        raise Unavailable('the MCP package is missing: pip install "recollect[mcp]"', field="mcp") from error

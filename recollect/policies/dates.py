@@ -17,17 +17,17 @@ from recollect.records import DAY_MS, as_datetime, as_ms
 
 Span = tuple[int, int]
 
-_MONTHS = (
+MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "eleven": 11, "twelve": 12, "a couple of": 2, "a few": 3, "few": 3, "several": 4,
 }  # fmt: skip
-_NAMES_OF_MONTHS = {name: number for number, name in enumerate(_MONTHS, 1)} | {
-    name[:length]: number for number, name in enumerate(_MONTHS, 1) for length in (3, 4 if name[0] == "s" else 3)
+_NAMES_OF_MONTHS = {name: number for number, name in enumerate(MONTHS, 1)} | {
+    name[:length]: number for number, name in enumerate(MONTHS, 1) for length in (3, 4 if name[0] == "s" else 3)
 }
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """The month in which each begins, in the northern hemisphere."""
@@ -43,7 +43,7 @@ _ISO = pattern_of(r"\b(\d{4})-(\d{2})-(\d{2})(?:\b|(?=t\d))")
 _YEAR = pattern_of(r"\b(?:in|during|since|of|year|before|after|until)\s+((?:19|20)\d\d)\b(?!\.\d)")
 _AGO = pattern_of(rf"(?<!half )\b(?P<count>{COUNT}) (?P<unit>day|week|weekend|month|year)s? ago\b")
 _PAST = pattern_of(rf"\bthe (?:last|past) (?:(?P<count>{COUNT}) )?(?P<unit>day|week|month|year)s?\b(?! of)")
-_LAST = pattern_of(rf"\b(?:last|this past) (week|weekend|month|year|{'|'.join(_DAYS)}|{_MONTH})\b(?! of)")
+_LAST = pattern_of(rf"\b(?:last|this past) (week|weekend|month|year|{'|'.join(DAYS)}|{_MONTH})\b(?! of)")
 _SEASON = pattern_of(
     r"(?:\b(?:(?P<last>last|this past)|(?P<this>this)|in (?:the )?(?:early |late )?|during (?:the )?|since)\s*"
     rf"\b|\b(?={_SEASONS_OR} (?:of )?\d{{4}}))(?P<season>{_SEASONS_OR})\b(?! of \D)"
@@ -52,8 +52,8 @@ _SEASON = pattern_of(
 _NEAR = pattern_of(r"\b(today|yesterday|(?:earlier )?this (?:week|month|year))\b")
 _COMING = pattern_of(
     r"\b(?:tomorrow|(?:(?:in|over|for|during|within) the |(?<!the ))"
-    rf"next (?P<next>week|weekend|month|year|{'|'.join(_DAYS)})"
-    rf"|this (?:coming )?(?P<this>weekend|{'|'.join(_DAYS)}))\b"
+    rf"next (?P<next>week|weekend|month|year|{'|'.join(DAYS)})"
+    rf"|this (?:coming )?(?P<this>weekend|{'|'.join(DAYS)}))\b"
 )
 _BETWEEN = pattern_of(r"\b(?:between|from) (?P<first>[^,?]{3,30}?) (?:and|to|until) (?P<second>[^,?]{3,30})")
 _RELATIVE = pattern_of(r"\b(?:last|past|ago|today|yesterday|tomorrow|next|this)\b")
@@ -66,7 +66,7 @@ _LENGTH_DAYS = {"day": 1, "week": 7, "weekend": 7, "month": 30, "year": 365}
 _DONE = "!"
 """Marks words that are English already."""
 _UNITS = "day|week|weekend|month|year"
-_TIME = f"{_UNITS}|{'|'.join((*_MONTHS, *_DAYS, *_SEASONS))}"
+_TIME = f"{_UNITS}|{'|'.join((*MONTHS, *DAYS, *_SEASONS))}"
 _ORDERS = (
     (pattern_of(rf"\b({_TIME}) (last|next)\b(?! (?:{_TIME})\b)"), r"\2 \1"),
     (pattern_of(rf"\b(?:ago|before) ((?:{COUNT}) (?:{_UNITS}))\b"), r"\1 ago"),
@@ -78,11 +78,11 @@ _ORDERS = (
 QUESTION_CHARACTERS = 500
 TOLD_MS = 10 * DAY_MS
 """Someone who says "last week" may mean any day of it."""
-_A_DAY = frozenset({*_DAYS, "weekend", "week", "day", "night", "evening"})
+_A_DAY = frozenset({*DAYS, "weekend", "week", "day", "night", "evening"})
 """Followed by "before" or "after", these mean one of the days next to the time named."""
 _BEFORE_A_MONTH = ("in", "since", "during", "last", "early", "late", "around", "before", "after", "until", "mid")
 _OF_A_MONTH = frozenset({
-    *_DAYS, "beginning", "start", "middle", "end", "half", "part", "rest", "most", "all", "month", "weekend", "week",
+    *DAYS, "beginning", "start", "middle", "end", "half", "part", "rest", "most", "all", "month", "weekend", "week",
     "weeks", "day", "days", "first", "second", "third",
 })  # fmt: skip
 """What may stand before "of" and a month. "The mother of June" and "what is known of April" name no month."""
@@ -245,8 +245,8 @@ def _last(text: str, now: datetime) -> Read | None:
 def _latest_such(word: str, now: datetime) -> Stretch:
     """The latest week, month, Friday or May that is over."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    if word in _DAYS:
-        back = (today.weekday() - _DAYS.index(word) - 1) % 7 + 1
+    if word in DAYS:
+        back = (today.weekday() - DAYS.index(word) - 1) % 7 + 1
         return _day(today - timedelta(days=back))
     monday = today - timedelta(days=today.weekday())
     if word == "week":
@@ -316,8 +316,8 @@ def _coming(text: str, now: datetime) -> Read | None:
     word = match["next"] or match["this"]
     if word is None:
         return match, _day(today + timedelta(days=1))
-    if word in _DAYS:
-        ahead = (_DAYS.index(word) - today.weekday()) % 7
+    if word in DAYS:
+        ahead = (DAYS.index(word) - today.weekday()) % 7
         return match, _day(today + timedelta(days=ahead or (7 if match["next"] else 0)))
     monday = today + timedelta(days=7 - today.weekday())
     if word == "week":
@@ -378,7 +378,7 @@ _READERS: tuple[tuple[Callable[[str, datetime], Read | None], tuple[str, ...]], 
     (_near, ("today", "yesterday", "this ")),
     (_coming, ("tomorrow", "next ", "this ")),
     (_season, tuple(_SEASONS)),
-    (_date, tuple(month[:3] for month in _MONTHS)),
+    (_date, tuple(month[:3] for month in MONTHS)),
     (_year, ("19", "20")),
 )
 """The surest first, each with what a text contains if it names such a time: a pattern takes far longer to say no."""

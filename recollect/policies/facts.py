@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from recollect.policies.keys import Key, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import is_aside
-from recollect.records import DAY_MS, Record, Source, derived_id
+from recollect.records import DAY_MS, Record, Source, derived_id, with_data, without_data
 
 SURE = 0.5
 """A claim below this confidence never replaces one above it."""
@@ -162,7 +162,7 @@ def decide(line: Timeline, claim: Claim, now: int) -> Timeline:
     if decided is line or not mark:
         return decided
     applied = [*decided.head.data.get("applied", ()), mark][-MARKS_KEPT:]
-    return replace(decided, head=_with_data(decided.head, applied=applied))
+    return replace(decided, head=with_data(decided.head, applied=applied))
 
 
 def _unheard(line: Timeline, claim: Claim, mark: str) -> Timeline:
@@ -171,7 +171,7 @@ def _unheard(line: Timeline, claim: Claim, mark: str) -> Timeline:
     said = f"{mark}:{claim.source.message_id if claim.source else None}"
     if claim.source is None or claim.source.message_id is None or said in known:
         return line
-    return line.then(_with_data(line.head, unheard=[*known, said][-UNHEARD_KEPT:]))
+    return line.then(with_data(line.head, unheard=[*known, said][-UNHEARD_KEPT:]))
 
 
 def unheard(head: Record, marks: Collection[str]) -> tuple[list[str], list[str]]:
@@ -256,9 +256,9 @@ def _says_late(line: Timeline, claim: Claim, now: int) -> Timeline:
         return line.then(head, _closed(spell, start_of(head), now))
     earlier = _told_by(head, lambda each: each.at < claim.at)
     last = max(Telling(*each).at for each in earlier.data["tellings"])
-    before = _closed(_with_data(earlier, last_seen=last), max(start_of(head), claim.since), now)
+    before = _closed(with_data(earlier, last_seen=last), max(start_of(head), claim.since), now)
     again = max(start_of(head), head.data["last_seen"])
-    after = _with_data(_told_by(head, lambda each: each.at >= claim.at), first_seen=again).with_(valid_from=again)
+    after = with_data(_told_by(head, lambda each: each.at >= claim.at), first_seen=again).with_(valid_from=again)
     return line.then(after, before, _closed(spell, again, now))
 
 
@@ -270,7 +270,7 @@ def _told_by(spell: Record, test: Callable[[Telling], bool]) -> Record:
 
 def told_by(spell: Record, tellings: Sequence[Sequence[Any]]) -> Record:
     """The spell with these tellings, and one of them as its source: which of its characters is unknown."""
-    spell = _with_data(spell, tellings=[list(each) for each in tellings])
+    spell = with_data(spell, tellings=[list(each) for each in tellings])
     messages = [telling for each in tellings if (telling := Telling(*each)).message]
     source = spell.source
     if source is not None and source.message_id in {telling.message for telling in messages}:
@@ -326,7 +326,7 @@ def _reinforced(head: Record, claim: Claim, now: int) -> Record:
     if head.data["first_seen"] is None or claim.at >= head.data["first_seen"] or claim.since >= start_of(head):
         # What was said before that, about earlier times, has a spell of its own.
         seen |= {"tellings": [*data["tellings"], claim.telling][-TELLINGS_KEPT:]}
-    return _with_data(head, **seen).with_(confidence=surer(head.confidence, claim.confidence))
+    return with_data(head, **seen).with_(confidence=surer(head.confidence, claim.confidence))
 
 
 def surer(known: float, said: float) -> float:
@@ -338,7 +338,7 @@ def _not_taken(head: Record, claim: Claim, now: int) -> Record:
     """What was said but is not believed: kept with the reason, true at no time."""
     held = "pinned" if head.data.get("pinned") else "confirmed"
     reason = f"the known value is {held}" if claim.is_sure else "not sure enough"
-    return _closed(_with_data(_spell(head, claim, now), status="not_taken", reason=reason), claim.since, now)
+    return _closed(with_data(_spell(head, claim, now), status="not_taken", reason=reason), claim.since, now)
 
 
 # ── It is no longer true, or never was ───────────────────────────────────────────────────────────
@@ -359,7 +359,7 @@ def _ends(line: Timeline, claim: Claim, now: int) -> Timeline:
         if _holds_against(head, claim):
             return line.then(head, _not_taken(head, claim, now)) if claim.value else line
         reason = {"reason": claim.reason} if claim.reason else {}
-        return line.then(_with_end(_with_data(_ended_by(head, claim.until, claim.telling, now), **reason), claim))
+        return line.then(_with_end(with_data(_ended_by(head, claim.until, claim.telling, now), **reason), claim))
     known_end = _known_end(head, claim.value)
     if known_end == claim.until:
         return line
@@ -381,7 +381,7 @@ def _over_since(head: Record, claim: Claim) -> int:
 
 def _only_ended(head: Record, claim: Claim, now: int) -> Record:
     """A spell of which little is known except that it is over. It keeps no other value out of its place."""
-    spell = _with_data(_spell(head, claim, now), first_seen=None, last_seen=None)
+    spell = with_data(_spell(head, claim, now), first_seen=None, last_seen=None)
     return _ended_by(spell.with_(valid_from=claim.valid_from), claim.until, claim.telling, now)
 
 
@@ -394,7 +394,7 @@ def _with_end(head: Record, claim: Claim) -> Record:
         return head
     ends: dict[str, list[Any]] = {**head.data.get("ends", {}), _mark(claim.value): [claim.until, claim.telling]}
     newest = sorted(ends, key=lambda mark: -ends[mark][0])[:ENDS_KEPT]
-    return _with_data(head, ends={mark: ends[mark] for mark in newest})
+    return with_data(head, ends={mark: ends[mark] for mark in newest})
 
 
 def _known_end(head: Record, value: str) -> int | None:
@@ -423,7 +423,7 @@ def _corrects(line: Timeline, claim: Claim, now: int) -> Timeline:
     right = _spell(line.head, replace(claim, reason=""), now)
     if claim.valid_from is None:
         right = right.with_(valid_from=since)
-    return line.then(_with_data(right, pinned=True) if head.data.get("pinned") else right, line.head)
+    return line.then(with_data(right, pinned=True) if head.data.get("pinned") else right, line.head)
 
 
 def _denies(line: Timeline, claim: Claim, now: int) -> Timeline:
@@ -468,9 +468,9 @@ def _resumes(line: Timeline, claim: Claim, now: int) -> Timeline:
         return line
     ended = [each for each in head.data["ended"] if _message_of(each) != claim.by]
     ends = {mark: end for mark, end in head.data.get("ends", {}).items() if Telling(*end[1]).message != claim.by}
-    data = {name: value for name, value in head.data.items() if name not in ("ended", "reason")}
-    data |= {"ends": ends} | ({"ended": ended} if ended else {})
-    return line.then(head.with_(data=data, valid_to=ended[-1][1] if ended else None))
+    data = {"ends": ends} | ({"ended": ended} if ended else {})
+    resumed = with_data(without_data(head, "ended", "reason"), **data)
+    return line.then(resumed.with_(valid_to=ended[-1][1] if ended else None))
 
 
 def ended_by(spell: Record) -> list[str]:
@@ -488,14 +488,14 @@ def _message_of(ended: Sequence[Any]) -> str | None:
 def _void(spell: Record, status: str, claim: Claim, now: int) -> Record:
     """The spell as one that was never true."""
     was = {"by": claim.telling, "status": spell.data["status"], "pinned": bool(spell.data.get("pinned"))}
-    changed = _with_data(spell, status=status, reason=claim.reason, pinned=False, voided=was)
+    changed = with_data(spell, status=status, reason=claim.reason, pinned=False, voided=was)
     return _ended_by(changed, min(start_of(spell), now), claim.telling, now)
 
 
 def _rejecting(head: Record, spells: Iterable[Record]) -> Record:
     """The head, remembering not to learn these spells again from the texts that they came from."""
     rejected = [*head.data.get("rejected", ()), *(mark for spell in spells for mark in marks_of(spell))]
-    return _with_data(head, rejected=rejected[-MARKS_KEPT:])
+    return with_data(head, rejected=rejected[-MARKS_KEPT:])
 
 
 def marks_of(spell: Record) -> list[str]:
@@ -510,7 +510,7 @@ def marks_of(spell: Record) -> list[str]:
 def _confirms(line: Timeline, claim: Claim, now: int) -> Timeline:
     if _is_vacant(line.head) or not has_value(line.head, claim.value):
         return line
-    return line.then(_with_data(_reinforced(line.head, claim, now), status="confirmed"))
+    return line.then(with_data(_reinforced(line.head, claim, now), status="confirmed"))
 
 
 def _pins(line: Timeline, claim: Claim, now: int) -> Timeline:
@@ -518,7 +518,7 @@ def _pins(line: Timeline, claim: Claim, now: int) -> Timeline:
     wanted = claim.kind == "pins"
     if _is_vacant(head) or not has_value(head, claim.value) or bool(head.data.get("pinned")) == wanted:
         return line
-    return line.then(_with_data(head, pinned=wanted))
+    return line.then(with_data(head, pinned=wanted))
 
 
 _DECISIONS: dict[str, Callable[[Timeline, Claim, int], Timeline]] = {
@@ -673,7 +673,7 @@ def _joined(spells: Sequence[Record]) -> list[Record]:
         seen = max(before.data["seen"], spell.data["seen"])
         last = max(spell, before, key=end_of)
         surest = max(before.confidence, spell.confidence)
-        joined[-1] = _with_data(last, seen=seen).with_(valid_from=before.valid_from, confidence=surest)
+        joined[-1] = with_data(last, seen=seen).with_(valid_from=before.valid_from, confidence=surest)
     return joined
 
 
@@ -745,21 +745,21 @@ def _holds_against(head: Record, claim: Claim) -> bool:
 
 
 def has_value(spell: Record, value: str) -> bool:
-    return same_value(key_of(spell.data["key"]), spell.data["value"], value)
+    return same_value(spell.data["value"], value)
 
 
 def _closed(spell: Record, end: int, now: int) -> Record:
     """The spell with this end, and when that became known; unchanged if it ended before."""
     if spell.valid_to is not None and spell.valid_to <= end:
         return spell
-    return _with_data(spell, ended=[*spell.data.get("ended", ()), [now, end]]).with_(valid_to=end)
+    return with_data(spell, ended=[*spell.data.get("ended", ()), [now, end]]).with_(valid_to=end)
 
 
 def _ended_by(spell: Record, end: int, telling: Sequence[Any], now: int) -> Record:
     """The same for an end that somebody told, not one that only follows from another value."""
     if spell.valid_to is not None and spell.valid_to <= end:
         return spell
-    return _with_data(spell, ended=[*spell.data.get("ended", ()), [now, end, telling]]).with_(valid_to=end)
+    return with_data(spell, ended=[*spell.data.get("ended", ()), [now, end, telling]]).with_(valid_to=end)
 
 
 def of_place(head: Record) -> dict[str, Any]:
@@ -774,7 +774,3 @@ def _mark(value: str, *parts: str) -> str:
 def of_spell(data: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a head's data that goes into the past with its spell."""
     return {name: value for name, value in data.items() if name not in _OF_PLACE}
-
-
-def _with_data(record: Record, **changes: Any) -> Record:
-    return record.with_(data={**record.data, **changes})

@@ -82,7 +82,8 @@ def without_orphans(messages: Sequence[Record], *, pending: bool = True) -> list
     return [message for place, message in enumerate(messages) if place not in cut | orphans]
 
 
-def _flat(pieces: Iterable[Unit]) -> list[Record]:
+def messages_of(pieces: Iterable[Unit]) -> list[Record]:
+    """The messages of these pieces, in order."""
     return [message for unit in pieces for message in unit]
 
 
@@ -100,7 +101,7 @@ def _newest(pieces: Sequence[Unit], room: int, size: Callable[[Unit], int]) -> i
 def last_messages(messages: Sequence[Record], n: int = 50) -> list[Record]:
     """The newest messages, at most `n`."""
     pieces = units(without_orphans(messages))
-    return _flat(pieces[_newest(pieces, n, len) :])
+    return messages_of(pieces[_newest(pieces, n, len) :])
 
 
 def last_turns(messages: Sequence[Record], k: int = 10) -> list[Record]:
@@ -110,13 +111,13 @@ def last_turns(messages: Sequence[Record], k: int = 10) -> list[Record]:
     while start and turns < k:
         start -= 1
         turns += sum(message.data.get("role") == "user" for message in pieces[start])
-    return _flat(pieces[start:])
+    return messages_of(pieces[start:])
 
 
 def newest_within(messages: Sequence[Record], tokens_max: int, count: Count) -> list[Record]:
     """The newest messages that together have at most `tokens_max` tokens."""
     pieces = units(without_orphans(messages))
-    return _flat(pieces[_newest(pieces, tokens_max, lambda unit: sum(map(count, unit))) :])
+    return messages_of(pieces[_newest(pieces, tokens_max, lambda unit: sum(map(count, unit))) :])
 
 
 def most_important(messages: Sequence[Record], n: int = 50, recent: int = 4) -> list[Record]:
@@ -133,7 +134,7 @@ def most_important(messages: Sequence[Record], n: int = 50, recent: int = 4) -> 
         if len(pieces[place]) <= room:
             kept.add(place)
             room -= len(pieces[place])
-    return _flat(pieces[place] for place in sorted(kept))
+    return messages_of(pieces[place] for place in sorted(kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class Split:
 def _split(pieces: Sequence[Unit], room: int, size: Callable[[Unit], int]) -> Split:
     # The newest unit stays even when it alone is too large: a conversation must keep its last word.
     border = min(_newest(pieces, room, size), max(len(pieces) - 1, 0))
-    return Split(tuple(_flat(pieces[:border])), tuple(_flat(pieces[border:])))
+    return Split(tuple(messages_of(pieces[:border])), tuple(messages_of(pieces[border:])))
 
 
 def split_by_tokens(messages: Sequence[Record], tokens_max: int, count: Count) -> Split:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from recollect.layers import own_data
 from recollect.policies import graphs
 from recollect.policies.graphs import THING, Read
 from recollect.policies.naming import Text
@@ -78,7 +79,7 @@ class Relation:
     @classmethod
     def of(cls, record: Record, subject: Entity, object: Entity) -> Relation:
         """The relation of a record, or of one of its earlier periods, between entities as they are now."""
-        told = _told_by(record)
+        told = own_data(record)
         return cls(
             record.data["of"] if record.layer == "past" else record.id,
             subject.id,
@@ -124,6 +125,14 @@ class Neighbourhood:
             "entities": [entity.to_dict() for entity in self.entities],
             "relations": [relation.to_dict() for relation in self.relations],
         }
+
+
+def said_between(graph: Neighbourhood) -> dict[tuple[str, str], str]:
+    """By the two ends of relations, from one to the other, everything that relates them."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for relation in graph.relations:
+        said.setdefault((relation.subject, relation.object), []).append(relation.relation.replace("_", " "))
+    return {ends: ", ".join(words) for ends, words in said.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +206,7 @@ class Web:
             if not graphs.holds(record, at):
                 continue
             # Where two entities became one, a relation may occur twice, and a single-valued one with two values.
-            name = str(_told_by(record)["relation"])
+            name = str(own_data(record)["relation"])
             key = (ends[0], name) if name in graphs.SINGLE_VALUED else (ends[0], name, ends[1])
             began = graphs.began(record)
             if key not in found or began >= found[key][0]:
@@ -206,14 +215,14 @@ class Web:
 
     def relation(self, record: Record) -> Relation:
         """The relation of one of these records, between the entities as they are now."""
-        told = _told_by(record)
+        told = own_data(record)
         subject, object = self._root(told["subject"]), self._root(told["object"])
         assert subject is not None and object is not None, "only those are told that have two ends"
         return Relation.of(record, self.view(subject), self.view(object))
 
     def _ends(self, record: Record) -> tuple[str, str] | None:
         """The ids of the entities that it is between now; None if one is gone or both have become one."""
-        told = _told_by(record)
+        told = own_data(record)
         subject, object = self._root(told["subject"]), self._root(told["object"])
         if subject is None or object is None or (subject.id == object.id and told["subject"] != told["object"]):
             return None
@@ -235,9 +244,3 @@ class Web:
         others = (entity for id in reached if id != start.id and (entity := self.entity(id)) is not None)
         relations = tuple(each for each in held if each.subject in reached and each.object in reached)
         return Neighbourhood((start, *others), relations)
-
-
-def _told_by(record: Record) -> Mapping[str, Any]:
-    """The data of a relation, or of one of its earlier periods."""
-    told: Mapping[str, Any] = record.data["data"] if record.layer == "past" else record.data
-    return told

@@ -14,8 +14,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recollect.layers import LAYERS
-from recollect.policies.merging import normal
-from recollect.records import Changes, Record, Scope, Source, derived_id, enrich_job
+from recollect.policies.merging import OF_MERGED, normal
+from recollect.records import (
+    Changes,
+    Record,
+    Scope,
+    Source,
+    derived_id,
+    enrich_job,
+    with_data,
+    without_data,
+)
 
 USER = "user"
 """The name that stands for the user."""
@@ -247,7 +256,7 @@ def name_entity(
     """The entity with those of these names that are still free, and with a type if it had none."""
     kind = type if entity.data["type"] == THING else entity.data["type"]
     all_names = [*entity.data["names"], *_new_names(sheet, entity, names, kind, telling or Telling())]
-    sheet.put(worded(entity.with_(data={**entity.data, "names": all_names, "type": kind})))
+    sheet.put(worded(with_data(entity, names=all_names, type=kind)))
     return sheet.entity(entity.id)
 
 
@@ -321,17 +330,17 @@ def tell_relation(sheet: Sheet, subject: str, relation: str, object: str, tellin
 def _told_again(head: Record, telling: Telling, end: int | None) -> list[Record]:
     """The relation with one more period: joined to the one it has, or beside it, with the earlier as its past."""
     since, over, start = began(head), head.valid_to, telling.start
-    data = {name: value for name, value in head.data.items() if name not in _OF_END}
+    bare = without_data(head, *_OF_END)
     begun = {"began_by": telling.messages}
     if is_void(head):
-        return [_during(head.with_(data=data | begun), start, end)]
+        return [_during(with_data(bare, **begun), start, end)]
     if (over is None or start <= over) and (end is None or since <= end):
-        return [_during(head.with_(data=data), min(since, start), end)]
+        return [_during(bare, min(since, start), end)]
     edited = {"edits": head.data.get("edits", 0) + 1}
     if over is not None and start > over:
-        return [_during(head.with_(data=data | edited | begun), start, end), period_of(head)]
-    earlier = _during(head, start, end).with_(data={**head.data, **begun})
-    return [head.with_(data={**head.data, **edited}), period_of(earlier)]
+        return [_during(with_data(bare, **edited, **begun), start, end), period_of(head)]
+    earlier = _during(with_data(head, **begun), start, end)
+    return [with_data(head, **edited), period_of(earlier)]
 
 
 def _during(record: Record, start: int, end: int | None) -> Record:
@@ -379,7 +388,7 @@ def _hold(sheet: Sheet, subject: str, relation: str, id: str) -> None:
     if relation in SINGLE_VALUED and id not in held:
         entity = sheet.entity(subject)
         all_held = {**entity.data.get("held", {}), relation: [*held, id][-HELD_KEPT:]}
-        sheet.put(entity.with_(data={**entity.data, "held": all_held}))
+        sheet.put(with_data(entity, held=all_held))
 
 
 def end_told(
@@ -443,22 +452,19 @@ _OF_END = ("reason", "ended_by", "before_end")
 
 def ended(relation: Record, at: int, reason: str, by: Sequence[str] = ()) -> Record:
     """The relation, ended at this time and for this reason; with the messages that say so, if any do."""
-    data = {name: value for name, value in relation.data.items() if name not in _OF_END} | {"reason": reason}
-    if by:
-        data |= {"ended_by": list(by), "before_end": [relation.valid_from, relation.valid_to]}
-    return relation.with_(valid_to=at, data=data)
+    over = with_data(without_data(relation, *_OF_END), reason=reason).with_(valid_to=at)
+    return with_data(over, ended_by=list(by), before_end=[relation.valid_from, relation.valid_to]) if by else over
 
 
 def held_again(relation: Record) -> Record:
     """The relation without its end."""
-    return relation.with_(valid_to=None, data={n: value for n, value in relation.data.items() if n not in _OF_END})
+    return without_data(relation, *_OF_END).with_(valid_to=None)
 
 
 def reopened(relation: Record) -> Record:
     """The relation as it was before a message ended it."""
     valid_from, valid_to = relation.data["before_end"]
-    data = {name: value for name, value in relation.data.items() if name not in _OF_END}
-    return relation.with_(valid_from=valid_from, valid_to=valid_to, data=data)
+    return without_data(relation, *_OF_END).with_(valid_from=valid_from, valid_to=valid_to)
 
 
 # ── Merges ───────────────────────────────────────────────────────────────────────────────────────
@@ -466,26 +472,28 @@ def reopened(relation: Record) -> Record:
 
 def merge(sheet: Sheet, kept: Record, other: Record, reason: str) -> None:
     """Merge one entity into another. Only these two are written."""
-    absorbed = [*kept.data.get("absorbed", ()), other.id]
-    sheet.put(kept.with_(data={**kept.data, "absorbed": absorbed}))
+    sheet.put(with_data(kept, absorbed=[*kept.data.get("absorbed", ()), other.id]))
     data = {**other.data, **_into(kept.id, other.valid_to, reason)}
     sheet.put(other.with_(data=data, valid_to=sheet.now))
+
+
+def without_absorbed(entity: Record, id: str) -> Record:
+    """An entity that no longer says that this one went into it."""
+    rest = [each for each in entity.data.get("absorbed", ()) if each != id]
+    return with_data(entity, absorbed=rest) if rest else without_data(entity, "absorbed")
 
 
 def undo_merge(sheet: Sheet, other: Record) -> None:
     """Restore both entities as they were; what was told about the kept one since then stays with it."""
     kept = sheet.get(other.data["merged_into"])
     if kept is not None:
-        rest = [id for id in kept.data.get("absorbed", ()) if id != other.id]
-        data = {name: value for name, value in kept.data.items() if name != "absorbed"}
-        sheet.put(kept.with_(data=data | ({"absorbed": rest} if rest else {})))
+        sheet.put(without_absorbed(kept, other.id))
     sheet.put(unmerged(other))
 
 
 def unmerged(other: Record) -> Record:
     """A merged entity as it was before."""
-    data = {name: value for name, value in other.data.items() if name not in ("merged_into", "reason", "before_merge")}
-    return other.with_(data=data, valid_to=other.data["before_merge"]["valid_to"])
+    return without_data(other, *OF_MERGED).with_(valid_to=other.data["before_merge"]["valid_to"])
 
 
 def _into(id: str, valid_to: int | None, reason: str) -> dict[str, Any]:

@@ -108,6 +108,11 @@ _ROLES = (
 )
 ROLES = frozenset(_ROLES.split())
 """What people may be to the user by their work. Each is a key of its own, with one person at a time."""
+PEOPLE = (
+    "partner", "child", "parent", "sibling", "relative", "friend", "roommate", "neighbour", "teacher", "colleague",
+    "pet", *ROLES,
+)  # fmt: skip
+"""Keys whose values are somebody one meets."""
 
 KEYS: dict[str, Key] = {key.name: key for key in (*_FACTS, *_PREFERENCES)}
 """Every key that is known by name, facts first."""
@@ -213,10 +218,10 @@ def key_of(name: str) -> Key:
     return KEYS.get(plain) or Key(plain, label=plain.replace("_", " "))
 
 
-def same_value(key: Key, a: str, b: str) -> bool:
-    """True when two values of a key say the same, however they are written.
+def same_value(a: str, b: str) -> bool:
+    """True when two values say the same, however they are written.
 
-    >>> same_value(KEYS["city"], "NYC", " nyc."), same_value(KEYS["employer"], "The Guardian", "guardian")
+    >>> same_value("NYC", " nyc."), same_value("The Guardian", "guardian")
     (True, True)
     """
     return plain_value(a) == plain_value(b)

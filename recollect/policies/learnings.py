@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from recollect.layers import is_current
 from recollect.policies.retention import TOUCHED_AT, freshness, touched, use
-from recollect.records import Record
+from recollect.records import Record, with_data, without_data
 
 FIRST_CONFIDENCE, CORRECTION_CONFIDENCE = 0.5, 0.75
 """A pattern has to be seen again before it counts; what a user corrected counts from the next prompt on."""
@@ -48,10 +48,10 @@ def said_again(known: Record, again: Record) -> Record:
     if again.data.get("sources") and not new:
         return known
     best = max(known.confidence, again.confidence)
-    data = {name: value for name, value in known.data.items() if name != "retired"}
-    data |= {"seen": known.data.get("seen", 1) + 1, "sources": [*sources, *new][-SOURCES_KEPT:]}
+    data = {"seen": known.data.get("seen", 1) + 1, "sources": [*sources, *new][-SOURCES_KEPT:]}
     data[TOUCHED_AT] = max(touched(known), again.created_at)
-    return known.with_(data=data, confidence=_rounded(best + (1 - best) * SAID_AGAIN), valid_to=None)
+    told = with_data(without_data(known, "retired"), **data)
+    return told.with_(confidence=_rounded(best + (1 - best) * SAID_AGAIN), valid_to=None)
 
 
 def confirmed(known: Record, now: int) -> Record:
@@ -70,15 +70,15 @@ def contradicted(known: Record, now: int) -> Record:
 
 def restored(known: Record, now: int) -> Record:
     """A retired learning, restored; pruning starts to count again."""
-    data = {name: value for name, value in known.data.items() if name != "retired"} | {TOUCHED_AT: now}
+    again = with_data(without_data(known, "retired"), **{TOUCHED_AT: now})
     if "retired" not in known.data:
-        return known.with_(data=data)
-    return known.with_(data=data, valid_to=None, confidence=max(known.confidence, RETIRED_BELOW))
+        return again
+    return again.with_(valid_to=None, confidence=max(known.confidence, RETIRED_BELOW))
 
 
-def learning_score(record: Record, now: int, uses: int = 0) -> float:
+def learning_score(record: Record, now: int) -> float:
     """How much a learning is worth keeping, from 0 to 1; the formula is at the top of this file."""
-    return round(0.6 * record.confidence + 0.2 * freshness(record, now) + 0.2 * use(uses), 6)
+    return round(0.6 * record.confidence + 0.2 * freshness(record, now) + 0.2 * use(record), 6)
 
 
 def top(learnings: Iterable[Record], now: int, shown: Shown) -> list[Record]:

@@ -17,7 +17,7 @@ from typing import Any
 from recollect.policies.patterns import pattern_of
 from recollect.policies.retention import is_pinned
 from recollect.policies.words import WORD_MAX, terms
-from recollect.records import Record
+from recollect.records import Record, with_data, without_data
 
 COSINE_MIN = 0.93
 """Below this, texts with the same words still differ too often."""
@@ -261,7 +261,8 @@ class Merge:
 # What merges write into `data`: of the record that stays, and of the one that ends. `before_merges` has the
 # record's own importance and confidence, `before_merge` what the end has overwritten.
 _OF_OLDER = ("merged", "merged_count", "before_merges")
-_OF_NEWER = ("merged_into", "reason", "before_merge")
+OF_MERGED = ("merged_into", "reason", "before_merge")
+"""What the data of a record says that was merged into another."""
 KEPT_APART = "kept_apart"
 """In the data of a record: somebody undid its merge, so it is not merged into another one again."""
 
@@ -333,16 +334,17 @@ def _highest(own: Mapping[str, float], merges: tuple[Merge, ...]) -> dict[str, f
 
 def _with_merges(record: Record, merges: tuple[Merge, ...], count: int, own: Mapping[str, float]) -> Record:
     """The record with these merges in its data, or with no trace of any when there are none."""
-    data = {key: value for key, value in record.data.items() if key not in _OF_OLDER}
-    if count:
-        data |= {"merged": [merge.to_data() for merge in merges], "merged_count": count, "before_merges": dict(own)}
-    return record.with_(data=data)
+    bare = without_data(record, *_OF_OLDER)
+    if not count:
+        return bare
+    told = [merge.to_data() for merge in merges]
+    return with_data(bare, merged=told, merged_count=count, before_merges=dict(own))
 
 
 def _ended(record: Record, into: str, reason: str, now: int) -> Record:
     own = {
         "valid_to": record.valid_to,
-        "data": {key: record.data[key] for key in _OF_NEWER if key in record.data},
+        "data": {key: record.data[key] for key in OF_MERGED if key in record.data},
     }
     data = {**record.data, "merged_into": into, "reason": reason, "before_merge": own}
     return record.with_(data=data, valid_to=now)
@@ -390,5 +392,4 @@ def without_given(older: Record, by: str, metadata: Mapping[str, Any]) -> Record
 
 def _revived(newer: Record) -> Record:
     own = newer.data["before_merge"]
-    data = {key: value for key, value in newer.data.items() if key not in _OF_NEWER}
-    return newer.with_(data={**data, **own["data"]}, valid_to=own["valid_to"])
+    return with_data(without_data(newer, *OF_MERGED), **own["data"]).with_(valid_to=own["valid_to"])

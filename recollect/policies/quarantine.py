@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from recollect.layers import own_data
 from recollect.records import Record
 
 QUARANTINED = "quarantined"
@@ -31,20 +32,20 @@ def set_aside(record: Record, note: Mapping[str, Any]) -> Record:
     """
     if is_aside(record):
         return record
-    known = _meant_at(_noted(record)[QUARANTINED], note["at"]) if is_noted(record) else note
+    known = _meant_at(own_data(record)[QUARANTINED], note["at"]) if is_noted(record) else note
     return _with_noted(record, {QUARANTINED: {**known, "was": record.trust}}).with_(trust=QUARANTINED)
 
 
 def set_aside_again(record: Record, at: int) -> Record:
     """A record that is set aside already, with the time at which another act meant it."""
     return (
-        _with_noted(record, {QUARANTINED: _meant_at(_noted(record)[QUARANTINED], at)}) if is_noted(record) else record
+        _with_noted(record, {QUARANTINED: _meant_at(own_data(record)[QUARANTINED], at)}) if is_noted(record) else record
     )
 
 
 def trusted_again(record: Record) -> Record:
     """The record with the trust it had, still with the note."""
-    return record.with_(trust=_noted(record)[QUARANTINED]["was"]) if is_aside(record) and is_noted(record) else record
+    return record.with_(trust=own_data(record)[QUARANTINED]["was"]) if is_aside(record) and is_noted(record) else record
 
 
 def settled(record: Record) -> Record:
@@ -58,12 +59,12 @@ def is_aside(record: Record) -> bool:
 
 def is_noted(record: Record) -> bool:
     """Whether an act has set it aside, even if it is trusted again by now."""
-    return QUARANTINED in _noted(record)
+    return QUARANTINED in own_data(record)
 
 
 def act_of(record: Record) -> dict[str, Any]:
     """The note of the act that has set it aside."""
-    return {name: value for name, value in _noted(record)[QUARANTINED].items() if name not in ("was", AGAIN)}
+    return {name: value for name, value in own_data(record)[QUARANTINED].items() if name not in ("was", AGAIN)}
 
 
 def act_of_session(head: Record) -> dict[str, Any] | None:
@@ -73,7 +74,7 @@ def act_of_session(head: Record) -> dict[str, Any] | None:
 
 def is_meant(record: Record, by_at: int) -> bool:
     """Whether a release at this time is about a record, or a session: it was not to be set aside again later."""
-    note = record.data.get(ASIDE) if record.layer == "session" else _noted(record).get(QUARANTINED)
+    note = record.data.get(ASIDE) if record.layer == "session" else own_data(record).get(QUARANTINED)
     return note is None or _last_at(note) <= by_at
 
 
@@ -102,14 +103,8 @@ def _last_at(note: Mapping[str, Any]) -> int:
     return max(int(note["at"]), int(note.get(AGAIN, 0)))
 
 
-def _noted(record: Record) -> Mapping[str, Any]:
-    """The data in which a record has its notes; in the layer `past`, the data that it had before."""
-    kept: Mapping[str, Any] = record.data["data"] if record.layer == "past" else record.data
-    return kept
-
-
 def _with_noted(record: Record, notes: Mapping[str, Any]) -> Record:
     """The record with these notes, and without those that are None."""
     gone = {name for name, note in notes.items() if note is None}
-    data = {name: value for name, value in {**_noted(record), **notes}.items() if name not in gone}
+    data = {name: value for name, value in {**own_data(record), **notes}.items() if name not in gone}
     return record.with_(data={**record.data, "data": data} if record.layer == "past" else data)

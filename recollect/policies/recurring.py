@@ -87,7 +87,7 @@ def memory_id(key: str) -> str:
 
 def keys_of(episode: Record) -> dict[str, str]:
     """The topics of an episode and the people in it: their stems, and how they were said."""
-    said = (*_texts(episode.data.get("topics")), *_texts(episode.data.get("people")))
+    said = (*texts_in(episode.data.get("topics")), *texts_in(episode.data.get("people")))
     return {key: name for name in said if (key := " ".join(terms(name)))}
 
 
@@ -175,7 +175,7 @@ def told_in(episode: Record) -> dict[str, str]:
 
 def told_from(memory: Record) -> tuple[str, ...]:
     """The episodes that a memory was made from, if it is one of what recurs."""
-    return tuple(_texts(memory.data.get(RESTS_ON)))
+    return texts_in(memory.data.get(RESTS_ON))
 
 
 def marked(episode: Record, key: str) -> Record:
@@ -206,5 +206,6 @@ def _day(episode: Record) -> str:
     return f"{day.day} {day:%B} {day.year}"
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def texts_in(value: Any) -> tuple[str, ...]:
+    """A list of texts; anything else an import may have brought counts as empty."""
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from recollect.layers import is_current
@@ -27,8 +27,8 @@ HALF_LIFE_MS = 90 * DAY_MS
 """Freshness halves in a season: what was not touched for a year has almost none."""
 
 
-Score = Callable[[Record, int, int], float]
-"""How much a record is worth keeping, from 0 to 1, given the time and how often it was used."""
+Score = Callable[[Record, int], float]
+"""How much a record is worth keeping at a time, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,10 @@ def touched(record: Record) -> int:
     return max(record.created_at, *(time for time in times if isinstance(time, int)), 0)
 
 
-def _uses(record: Record, uses: Mapping[str, int]) -> int:
-    known = record.data.get("usage_count")
-    return uses.get(record.id, known if isinstance(known, int) else 0)
-
-
-def retention_score(record: Record, now: int, uses: int = 0) -> float:
+def retention_score(record: Record, now: int) -> float:
     """How much a record is worth keeping, from 0 to 1; the formula is at the top of this file."""
     worth = record.importance * record.confidence
-    parts = IMPORTANCE_WEIGHT * worth + FRESHNESS_WEIGHT * freshness(record, now) + USE_WEIGHT * use(uses)
+    parts = IMPORTANCE_WEIGHT * worth + FRESHNESS_WEIGHT * freshness(record, now) + USE_WEIGHT * use(record)
     return round(parts, 6)
 
 
@@ -71,9 +66,10 @@ def freshness(record: Record, now: int) -> float:
     return math.exp2(-max(now - touched(record), 0) / HALF_LIFE_MS)
 
 
-def use(uses: int) -> float:
+def use(record: Record) -> float:
     """From 0 up to 1; the first use counts most."""
-    return 1 - math.exp2(-max(uses, 0))
+    uses = record.data.get("usage_count")
+    return 1 - math.exp2(-max(uses, 0)) if isinstance(uses, int) else 0.0
 
 
 def to_prune(
@@ -83,20 +79,18 @@ def to_prune(
     keep_max: int,
     score_min: float,
     age_min_ms: int,
-    uses: Mapping[str, int] | None = None,
     score_of: Score = retention_score,
 ) -> list[Pruned]:
     """What pruning would retire, lowest scores first; pinned and ended records never.
 
     A record is retired if it was not touched for `age_min_ms` and scores below `score_min`. A user who then
-    still has more than `keep_max` records loses those with the lowest scores, however young. `uses` by record
-    id takes precedence over a record's own use count. Other layers have scores of their own.
+    still has more than `keep_max` records loses those with the lowest scores, however young. Other
+    layers have scores of their own.
     """
     by_user: dict[Partition, list[tuple[float, Record]]] = defaultdict(list)
     for record in records:
         if is_current(record, now):
-            score = score_of(record, now, _uses(record, uses or {}))
-            by_user[record.scope.partition].append((score, record))
+            by_user[record.scope.partition].append((score_of(record, now), record))
     found = [pair for known in by_user.values() for pair in _of_user(known, now, keep_max, score_min, age_min_ms)]
     return [pruned for _, pruned in sorted(found, key=lambda pair: _order(pair[0], pair[1].record))]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from recollect.layers import GRAPH_LAYERS
 from recollect.policies import graphs
 from recollect.policies.quarantine import QUARANTINED
-from recollect.policies.recurring import RESTS_ON, told_from
+from recollect.policies.recurring import RESTS_ON, texts_in, told_from
 from recollect.records import Record
 
 QUOTES = "quotes"
@@ -14,16 +15,15 @@ QUOTES = "quotes"
 UNLEARNED = "unlearned"
 """In the data of a message: the undos that took back what it taught, each with the extractor that it concerns."""
 
-_TIED_LAYERS = ("entity", "relation")
 _TIES = frozenset({"merged_into", "merged", RESTS_ON, UNLEARNED, QUARANTINED})
 
 
 def rests_on(record: Record) -> tuple[str, ...]:
     """The records without which this one says nothing."""
-    if record.layer in _TIED_LAYERS:
+    if record.layer in GRAPH_LAYERS:
         return graphs.rests_on(record)
     if record.data.get("role") == "assistant" and isinstance(quoted := record.metadata.get(QUOTES), list):
-        return tuple(each for each in quoted if isinstance(each, str))
+        return texts_in(quoted)
     return (record.data["merged_into"],) if "merged_into" in record.data else ()
 
 
@@ -32,7 +32,7 @@ def tied_to(record: Record) -> tuple[str, ...]:
     it was made from, and of the acts that set it aside or took back what it taught.
     """
     data = record.data
-    if not record.metadata and record.layer not in _TIED_LAYERS and _TIES.isdisjoint(data):
+    if not record.metadata and record.layer not in GRAPH_LAYERS and _TIES.isdisjoint(data):
         return ()  # most records stand alone
     ids: list[Any] = [*rests_on(record), *told_from(record)]
     if isinstance(taken_in := data.get("merged"), list):

@@ -35,7 +35,7 @@ from recollect.policies.facts import (
     unheard,
 )
 from recollect.policies.quarantine import is_aside
-from recollect.records import Record, Source
+from recollect.records import Record, Source, with_data, without_data
 
 WAS_HEAD = "head"
 """In the note of an undo: that the spell was the current one."""
@@ -76,7 +76,7 @@ def without(
     spells = [*past, head]
     left = _first(spells, [_left(spell, gone, undo) for spell in spells], most)
     if left[-1] is not None and undo is not None and is_of(left[-1], undo.id) and left[-1] is not head:
-        left[-1] = _with_data(left[-1], undone={**left[-1].data["undone"], WAS_HEAD: True})
+        left[-1] = with_data(left[-1], undone={**left[-1].data["undone"], WAS_HEAD: True})
     told_an_end = undo is None and any(gone(Telling(*end[1])) for end in head.data.get("ends", {}).values())
     if not told_an_end and all(spell is kept for spell, kept in zip(spells, left, strict=True)):
         return Place(head, tuple(past))
@@ -95,7 +95,7 @@ def again(head: Record, past: Sequence[Record], undo_id: str, now: int, most: in
     head = _heard(head, marks)
     undone = {slot: spell.data["undone"] for slot, spell in enumerate(spells) if is_of(spell, undo_id)}
     was_head = next((slot for slot, note in undone.items() if note.get(WAS_HEAD)), None)
-    return _settled(back, _with_data(head, rejected=rejected), now, was_head)
+    return _settled(back, with_data(head, rejected=rejected), now, was_head)
 
 
 def _first(before: Sequence[Record], after: Sequence[T], most: int | None) -> list[Record | T]:
@@ -123,7 +123,7 @@ def _left(spell: Record, gone: Gone, undo: Undo | None) -> Record | None:
     if stripped is None:
         nowhere = spell.valid_to or spell.created_at if spell.valid_from is None else spell.valid_from
         ended = [*spell.data.get("ended", ()), [undo.at, nowhere]]
-        void = _with_data(spell, status="undone", reason=undo.reason, pinned=False, ended=ended)
+        void = with_data(spell, status="undone", reason=undo.reason, pinned=False, ended=ended)
         stripped = void.with_(valid_from=nowhere, valid_to=nowhere)
     return remembering(spell, stripped, undo)
 
@@ -153,7 +153,7 @@ def _retold(spell: Record, tellings: Sequence[Sequence[Any]]) -> Record:
         changes |= {"first_seen": min(each.at for each in counted), "last_seen": max(each.at for each in counted)}
     if any(spell.valid_from in (each.since, each.at) for each in lost):
         spell = spell.with_(valid_from=min(each.since for each in told))
-    return _with_data(spell, **changes).with_(confidence=reduce(surer, (each.confidence for each in told)))
+    return with_data(spell, **changes).with_(confidence=reduce(surer, (each.confidence for each in told)))
 
 
 def _reopened(spell: Record, gone: Gone) -> Record:
@@ -161,7 +161,7 @@ def _reopened(spell: Record, gone: Gone) -> Record:
     ended = [each for each in spell.data.get("ended", ()) if len(each) == 2 or not gone(Telling(*each[2]))]
     if len(ended) == len(spell.data.get("ended", ())):
         return spell
-    return _with_ends(_without_data(spell, "reason"), ended)
+    return _with_ends(without_data(spell, "reason"), ended)
 
 
 def _unvoided(spell: Record, gone: Gone) -> Record:
@@ -169,7 +169,7 @@ def _unvoided(spell: Record, gone: Gone) -> Record:
     was = spell.data.get("voided")
     if was is None or not gone(Telling(*was["by"])):
         return spell
-    return _with_data(_without_data(spell, "voided", "reason"), status=was["status"], pinned=was["pinned"])
+    return with_data(without_data(spell, "voided", "reason"), status=was["status"], pinned=was["pinned"])
 
 
 def _place(head: Record, spells: Sequence[Record], left: Sequence[Record | None], gone: Gone) -> Record:
@@ -178,13 +178,13 @@ def _place(head: Record, spells: Sequence[Record], left: Sequence[Record | None]
     marks = {mark for spell in revived for mark in marks_of(spell)}
     rejected = [mark for mark in head.data.get("rejected", ()) if mark not in marks]
     ends = {mark: end for mark, end in head.data.get("ends", {}).items() if not gone(Telling(*end[1]))}
-    return _with_data(_heard(head, marks), rejected=rejected, ends=ends)
+    return with_data(_heard(head, marks), rejected=rejected, ends=ends)
 
 
 def _heard(head: Record, marks: Collection[str]) -> Record:
     """The head without the messages whose claims are no longer rejected: they are read again."""
     messages, left = unheard(head, marks)
-    return _with_data(head, unheard=left) if messages else head
+    return with_data(head, unheard=left) if messages else head
 
 
 def heard_again(before: Record, after: Record) -> list[str]:
@@ -280,8 +280,8 @@ def _bounded(spell: Record, standing: Collection[Record], following: Record | No
 def _with_ends(spell: Record, ended: Sequence[Sequence[Any]]) -> Record:
     """The spell with these ends, of which the last one counts."""
     if not ended:
-        return _without_data(spell, "ended").with_(valid_to=None)
-    return _with_data(spell, ended=list(ended)).with_(valid_to=ended[-1][1])
+        return without_data(spell, "ended").with_(valid_to=None)
+    return with_data(spell, ended=list(ended)).with_(valid_to=ended[-1][1])
 
 
 def _at_head(spell: Record, place: Record) -> Record:
@@ -311,7 +311,7 @@ def remembering(before: Record, after: Record, undo: Undo) -> Record:
     if known is not None:
         last = {name: value for name, value in known.items() if name != "earlier"}
         note["earlier"] = [*known.get("earlier", ()), last]
-    return _with_data(after, undone=note)
+    return with_data(after, undone=note)
 
 
 def restored(record: Record) -> Record:
@@ -346,7 +346,7 @@ def _taken_back(spell: Record, undo_id: str) -> Record:
     back = restored(spell)
     known = back.data["tellings"]
     since = [each for each in spell.data["tellings"] if each not in known]
-    return _retold(_with_data(back, seen=back.data["seen"] + len(since)), [*known, *since]) if since else back
+    return _retold(with_data(back, seen=back.data["seen"] + len(since)), [*known, *since]) if since else back
 
 
 def is_of(record: Record, undo_id: str) -> bool:
@@ -362,13 +362,5 @@ def scrubbed(record: Record, strip: Callable[[Record], Record | None]) -> Record
     left = strip(scrubbed(before, strip))
     if left is before:
         return record
-    bare = _without_data(record, "undone")
+    bare = without_data(record, "undone")
     return bare if left is None else remembering(left, bare, Undo(undone["id"], undone["at"], undone["reason"]))
-
-
-def _with_data(record: Record, **changes: Any) -> Record:
-    return record.with_(data={**record.data, **changes})
-
-
-def _without_data(record: Record, *names: str) -> Record:
-    return record.with_(data={name: value for name, value in record.data.items() if name not in names})

@@ -7,13 +7,13 @@ an undo, ends. An entity stays as long as something that is told about it does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from recollect.layers import own_data
 from recollect.policies import graphs, learnings
 from recollect.policies.facts import Telling
 from recollect.policies.merging import normal
 from recollect.policies.unlearning import Gone, Undo, is_of, remembering, restored, scrubbed
-from recollect.records import Record, Source
+from recollect.records import Record, Source, with_data, without_data
 
 Left = dict[str, Record | None]
 """What becomes of each record that changes; None: it goes."""
@@ -50,7 +50,7 @@ def _less(record: Record, gone: Gone) -> Record | None:
     if not kept and outright <= 0:
         return None
     seen = max(record.data.get("seen", 1) - len(lost), 1)
-    return _named(_with_data(record, **{field: kept}, seen=seen), kept)
+    return _named(with_data(record, **{field: kept}, seen=seen), kept)
 
 
 def _named(record: Record, messages: Sequence[str]) -> Record:
@@ -72,7 +72,7 @@ def _back(record: Record, undo_id: str) -> Record:
     if not since:
         return before
     told = [*before.data.get(field, ()), *since][-most:]
-    return _with_data(before, **{field: told}, seen=before.data.get("seen", 1) + len(since))
+    return with_data(before, **{field: told}, seen=before.data.get("seen", 1) + len(since))
 
 
 # ── Learnings ────────────────────────────────────────────────────────────────────────────────────
@@ -87,7 +87,7 @@ def learning_without(record: Record, gone: Gone, undo: Undo | None = None) -> Re
     left = _less(record, gone)
     if left is record:
         return record
-    ended = _with_data(record, retired=undo.reason).with_(valid_to=undo.at) if left is None else left
+    ended = with_data(record, retired=undo.reason).with_(valid_to=undo.at) if left is None else left
     return remembering(record, ended, undo)
 
 
@@ -128,10 +128,9 @@ def graph_without(records: Sequence[Record], gone: Gone, undo: Undo | None = Non
 
 def _mentions(record: Record, gone: Gone) -> bool:
     """Whether a record names one of these tellings, itself or in what it remembers from before."""
-    data = record.data
-    told = data["data"] if record.layer == "past" else data
+    told = own_data(record)
     ids = [id for name in ("messages", "ended_by", "began_by") for id in told.get(name, ())]
-    return any(map(gone, _tellings(record, ids))) or ("undone" in data and _mentions(restored(record), gone))
+    return any(map(gone, _tellings(record, ids))) or ("undone" in record.data and _mentions(restored(record), gone))
 
 
 def graph_again(records: Iterable[Record], undo_id: str) -> dict[str, Record]:
@@ -184,7 +183,7 @@ def _keep_what_is_rested_on(told: Mapping[str, Record], left: Left, undo: Undo |
     for id, messages in resting.items():
         if id in told and left[id] is None:
             kept = list(dict.fromkeys(messages))[-graphs.MESSAGES_KEPT :]
-            left[id] = _named(_with_data(told[id], messages=kept, seen=max(len(kept), 1)), kept)
+            left[id] = _named(with_data(told[id], messages=kept, seen=max(len(kept), 1)), kept)
 
 
 def _take_merges_apart(left: Left) -> None:
@@ -210,7 +209,7 @@ def without_names(entity: Record, names: Iterable[str]) -> Record:
     """The entity without these names, as long as it has others."""
     gone = {normal(name) for name in names}
     kept = [name for name in entity.data["names"] if normal(name) not in gone]
-    return graphs.worded(_with_data(entity, names=kept)) if kept else entity
+    return graphs.worded(with_data(entity, names=kept)) if kept else entity
 
 
 def _drop_bare_user(left: Left) -> None:
@@ -235,7 +234,7 @@ def _reopen(left: Left, gone: Gone, undo: Undo | None) -> None:
         if kept == by or (undo is not None and _is_over(record)):
             continue
         if kept or _is_over(record):
-            left[record.id] = _with_data(record, ended_by=kept)
+            left[record.id] = with_data(record, ended_by=kept)
         else:
             left[record.id] = _until_the_next(graphs.reopened(record), _alive(left, "relation"))
 
@@ -247,7 +246,7 @@ def _fall_back(held: Mapping[str, Record], left: Left, gone: Gone, undo: Undo | 
         if not begun or not all(map(gone, begun)) or _is_over(record):
             continue
         periods = [each for each in held.values() if each.layer == "past" and each.data["of"] == record.id]
-        left[record.id] = _without_data(record, "began_by")
+        left[record.id] = without_data(record, "began_by")
         if periods:
             last = max(periods, key=graphs.began)
             kept = {name: record.data[name] for name in ("messages", "seen", "edits") if name in record.data}
@@ -273,11 +272,11 @@ def _until_the_next(relation: Record, others: Iterable[Record]) -> Record:
 def _period(period: Record, gone: Gone) -> Record:
     """An earlier period of a relation, which forgets the messages that the relation forgets."""
     inner = period.with_(data=period.data["data"], layer="relation")
-    told = _less(inner, gone) or _named(_with_data(inner, messages=[]), [])
+    told = _less(inner, gone) or _named(with_data(inner, messages=[]), [])
     for name in ("ended_by", "began_by"):
         if name in told.data:
             kept = [each.message for each in _tellings(inner, told.data[name]) if not gone(each)]
-            told = _with_data(told, **{name: kept})
+            told = with_data(told, **{name: kept})
     if told == inner:
         return period
     return period.with_(data={**period.data, "data": dict(told.data)}, source=told.source)
@@ -288,18 +287,10 @@ def _undone(before: Record, after: Record | None, undo: Undo) -> Record:
     if after == before:
         return before
     if after is None and before.data.get("alias"):
-        after = _without_data(before, "merged_into", "before_merge")
+        after = without_data(before, "merged_into", "before_merge")
     elif after is None and before.layer == "entity":
-        after = _with_data(before, reason=undo.reason).with_(valid_to=undo.at)
+        after = with_data(before, reason=undo.reason).with_(valid_to=undo.at)
     elif after is None:
         start = before.valid_from if before.valid_from is not None else before.valid_to or before.created_at
-        after = _with_data(before, reason=undo.reason).with_(valid_from=start, valid_to=start)
+        after = with_data(before, reason=undo.reason).with_(valid_from=start, valid_to=start)
     return remembering(before, after, undo)
-
-
-def _with_data(record: Record, **changes: Any) -> Record:
-    return record.with_(data={**record.data, **changes})
-
-
-def _without_data(record: Record, *names: str) -> Record:
-    return record.with_(data={name: value for name, value in record.data.items() if name not in names})

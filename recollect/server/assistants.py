@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -16,8 +15,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from recollect import validate
-from recollect.errors import NotFound, Unavailable, ValidationError
-from recollect.interfaces.tools import TOOLSETS, Caller
+from recollect.errors import NotFound, ValidationError
+from recollect.interfaces.tools import TOOLSETS, Caller, protocol_of_tools
 from recollect.server.errors import Unauthorized
 from recollect.server.gate import PRINCIPAL, Principal
 from recollect.server.service import Service
@@ -41,7 +40,7 @@ class Assistants:
             raise Unauthorized
         scope[CALLER] = self._caller(principal, scope["query_string"])
         if self._door is None:
-            protocol = await asyncio.to_thread(_protocol)  # loading the package takes half a second
+            protocol = await asyncio.to_thread(protocol_of_tools)
             self._open(protocol)
         await self._door(scope, receive, send)
 
@@ -84,10 +83,3 @@ def _given(query: bytes) -> dict[str, str]:
     if len(dict(pairs)) != len(pairs) or not {name for name, _ in pairs} <= set(GIVEN):
         raise ValidationError(f"must be {', '.join(GIVEN)}, each once", field="query")
     return dict(pairs)
-
-
-def _protocol() -> Any:
-    try:
-        return import_module("recollect.interfaces.mcp")
-    except ModuleNotFoundError as error:
-        raise Unavailable('the MCP package is missing: pip install "recollect[mcp]"', field="mcp") from error

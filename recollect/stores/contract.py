@@ -21,7 +21,7 @@ from zlib import crc32
 
 from recollect.errors import Conflict, TooLarge, Unavailable, ValidationError
 from recollect.filters import Filter, Reach
-from recollect.records import DAY_MS, Changes, Job, Partition, Record, Vector, digest_of, payload_of
+from recollect.records import DAY_MS, Born, Changes, Job, Partition, Record, Vector, digest_of, payload_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +33,8 @@ Row = TypeVar("Row")
 
 OPERATIONS_MAX = 96
 """put + drop + enqueue + finish in one commit. Cosmos takes 100, including the head and the key."""
+PLACE_BITS = 7
+"""Bits for the place in a commit, so that a birth (revision, place) fits one integer."""
 PAYLOAD_MAX_BYTES = 1024 * 1024
 """Canonical payload of one commit, vectors included."""
 IDS_MAX = 1_000
@@ -436,7 +438,7 @@ class Meta(NamedTuple):
 
     version: int
     digest: bytes
-    born: tuple[int, int]
+    born: Born
     dropped: bool = False
     dead_at: int | None = None
 
@@ -461,7 +463,7 @@ class Written(NamedTuple):
 
     sealed: Sealed
     version: int
-    born: tuple[int, int]
+    born: Born
 
 
 class Plan(NamedTuple):
@@ -509,7 +511,7 @@ def decide(prepared: Prepared, known: Known, now: int) -> Plan:
     return Plan(revision if write or drop else head.revision, tuple(write), drop)
 
 
-def _decide_put(sealed: Sealed, meta: Meta | None, now: int, born: tuple[int, int]) -> Written | None:
+def _decide_put(sealed: Sealed, meta: Meta | None, now: int, born: Born) -> Written | None:
     asked = sealed.record.version
     if meta is None or not meta.lives(now):
         if asked != 0:
@@ -563,13 +565,23 @@ def read_rows(
         yield from zip(some, records_of(some), strict=True)
 
 
-def write_cursor(where: Filter, newest_first: bool, born: tuple[int, int]) -> str:
+def packed(born: Born) -> int:
+    """A birth as one integer, in the same order."""
+    return born[0] << PLACE_BITS | born[1]
+
+
+def unpacked(born: int) -> Born:
+    """The revision and place of a packed birth."""
+    return born >> PLACE_BITS, born & ((1 << PLACE_BITS) - 1)
+
+
+def write_cursor(where: Filter, newest_first: bool, born: Born) -> str:
     """An opaque position in a list, valid for this list alone."""
     place = f"{born[0]}.{born[1]}"
     return base64.urlsafe_b64encode(f"{place}.{_cursor_check(where, newest_first, place)}".encode()).decode()
 
 
-def read_cursor(where: Filter, newest_first: bool, cursor: str) -> tuple[int, int]:
+def read_cursor(where: Filter, newest_first: bool, cursor: str) -> Born:
     """The position in a cursor; a cursor of another list, or an edited one, is refused."""
     try:
         revision, place, check = base64.urlsafe_b64decode(cursor.encode("ascii")).decode("ascii").split(".")

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from recollect.errors import Busy, Unavailable, ValidationError
 from recollect.filters import Filter, Reach
-from recollect.records import Changes, Job, Partition, Record, Vector
+from recollect.records import Born, Changes, Job, Partition, Record, Vector
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
@@ -44,6 +44,7 @@ from recollect.stores.contract import (
     forget_part,
     is_owned,
     is_veil,
+    packed,
     prepare,
     read_cursor,
     reads_from,
@@ -62,7 +63,6 @@ from recollect.stores.cosmos_documents import (
     known_from,
     listed,
     lives,
-    pack,
     partition_name,
     plain,
     record_name,
@@ -398,7 +398,7 @@ class CosmosStore:
         return await self._link.ask(sql, name, **values)
 
     async def _block(
-        self, where: Filter, now: int, forgot: int, low: tuple[int, int] | None, high: tuple[int, int] | None,
+        self, where: Filter, now: int, forgot: int, low: Born | None, high: Born | None,
         newest_first: bool, count: int,
     ) -> Sequence[Record]:  # fmt: skip
         """The next living records: one ordered walk per layer, merged. The cost is that of the page, not the partition.
@@ -408,10 +408,10 @@ class CosmosStore:
         """
         # Anything born up to the last whole forget is forgotten, whether or not it has been removed yet.
         tests = ["c.partition = @partition", "c.born > @low", _ALIVE]
-        values: dict[str, object] = {"low": max(end_of(forgot), pack(low) if low else 0), "now": now}
+        values: dict[str, object] = {"low": max(end_of(forgot), packed(low) if low else 0), "now": now}
         if high is not None:
             tests.append("c.born < @high")
-            values["high"] = pack(high)
+            values["high"] = packed(high)
         order = ["c.partition"]
         layers = list(dict.fromkeys(where.layers))
         choices: list[dict[str, object]] = [{"layer": layer} for layer in layers] or [{}]

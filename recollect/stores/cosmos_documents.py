@@ -35,14 +35,15 @@ from recollect.stores.contract import (
     Written,
     is_veil,
     name_of,
+    packed,
     touched_ids,
+    unpacked,
     veil_of,
 )
 from recollect.stores.cosmos_link import Document, Operation
 
 NAME_MAX = 900
 """The most characters in an id or a partition's name; the service takes 1,023 and 2,048 bytes."""
-_PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
 META_FIELDS = (
     "id", "_etag", "epoch", "revision", "version", "digest", "born", "dropped", "dead_at", "attempt", "result", "at",
 )  # fmt: skip
@@ -85,17 +86,9 @@ def listed(partition: Partition) -> str:
     return f"{partition.org.encode().hex()}!{partition.user.encode().hex()}"
 
 
-def pack(born: tuple[int, int]) -> int:
-    return born[0] << _PLACE_BITS | born[1]
-
-
-def _unpack(born: int) -> tuple[int, int]:
-    return born >> _PLACE_BITS, born & ((1 << _PLACE_BITS) - 1)
-
-
 def end_of(revision: int) -> int:
     """A position after every birth in a revision and in all before it."""
-    return pack((revision + 1, 0)) - 1
+    return packed((revision + 1, 0)) - 1
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────
@@ -138,7 +131,7 @@ def _stored(document: Document) -> Stored:
     vector = Vector(document["model"], b64decode(document["vector"])) if "vector" in document else None
     return (
         document["record"], document["layer"], document["session"], _payload(document), vector, document["version"],
-        _unpack(document["born"]),
+        unpacked(document["born"]),
     )  # fmt: skip
 
 
@@ -194,7 +187,7 @@ def known_from(head: Head, prepared: Prepared, documents: Mapping[str, Document]
 
 
 def _meta(document: Document) -> Meta:
-    born = _unpack(document.get("born", 0))
+    born = unpacked(document.get("born", 0))
     digest = bytes.fromhex(document.get("digest", ""))
     return Meta(document["version"], digest, born, "dropped" in document, document.get("dead_at"))
 
@@ -267,7 +260,7 @@ def _record_document(name: str, epoch: int, revision: int, written: Written) -> 
         "session": record.scope.session,
         "epoch": epoch,
         "revision": revision,
-        "born": pack(written.born),
+        "born": packed(written.born),
         "version": written.version,
         "digest": written.sealed.digest.hex(),
         **_body(written.sealed),
@@ -281,9 +274,9 @@ def _body(sealed: Sealed) -> Mapping[str, Any]:
     """The payload as text, or as base64 where that is shorter: quotes and non-ASCII characters can
     take six bytes on the wire, and 1 MiB of them must fit into the 2 MB of a batch."""
     raw, vector = sealed.payload.encode(), sealed.record.vector
-    packed = b64encode(raw).decode()
-    longer = len(json.dumps(sealed.payload)) > len(packed) + 2
-    body = {"packed": packed} if longer else {"payload": sealed.payload}
+    encoded = b64encode(raw).decode()
+    longer = len(json.dumps(sealed.payload)) > len(encoded) + 2
+    body = {"packed": encoded} if longer else {"payload": sealed.payload}
     return body if vector is None else {**body, "model": vector.model, "vector": b64encode(vector.data).decode()}
 
 

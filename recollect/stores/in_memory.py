@@ -11,7 +11,7 @@ from typing import Any
 
 from recollect.errors import Unavailable, ValidationError
 from recollect.filters import Filter, Reach
-from recollect.records import Changes, Job, Partition, Record, Vector, record_from
+from recollect.records import Born, Changes, Job, Partition, Record, Vector, record_from
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
@@ -43,8 +43,6 @@ from recollect.stores.contract import (
     whole_revisions,
     write_cursor,
 )
-
-Born = tuple[int, int]
 
 
 @dataclass(slots=True)

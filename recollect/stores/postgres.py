@@ -17,7 +17,7 @@ from psycopg.types import TypeInfo
 
 from recollect.errors import Corrupt, Unavailable, ValidationError
 from recollect.filters import Filter, Reach, Traces, traces_of
-from recollect.records import Changes, Job, Partition, Record, Vector, digest_of, records_from
+from recollect.records import Born, Changes, Job, Partition, Record, Vector, digest_of, records_from
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
@@ -40,22 +40,23 @@ from recollect.stores.contract import (
     Survey,
     check_limit,
     forget_part,
+    packed,
     prepare,
     read_cursor,
     read_rows,
     reads_from,
+    unpacked,
     whole_revisions,
     write_cursor,
 )
 from recollect.stores.pausing import pause_after
 from recollect.stores.postgres_commits import Commits, named
-from recollect.stores.postgres_functions import PLACE_BITS, call, page_name
+from recollect.stores.postgres_functions import call, page_name
 from recollect.stores.postgres_health import durability, examine
 from recollect.stores.postgres_link import Connection, Link, read_address
 from recollect.stores.postgres_meaning import Meaning, from_half, unhurried
 from recollect.stores.postgres_schema import LEAVES, TABLES, Found, prepare_schema
 
-Born = tuple[int, int]
 Rows = list[tuple[Any, ...]]
 
 CHECKED_ROWS = 500
@@ -190,7 +191,7 @@ class PostgresStore:
             if len(rows) <= block:
                 return Page(tuple(found), None)
             scanned += block
-            edge = _unpack(rows[block - 1][_BORN])
+            edge = unpacked(rows[block - 1][_BORN])
             if scanned >= SCAN_MAX_ROWS:
                 return Page(tuple(found), write_cursor(where, newest_first, edge))
             low, high = (low, edge) if newest_first else (edge, high)
@@ -203,7 +204,7 @@ class PostgresStore:
         name = page_name(newest_first=newest_first, of_session=bool(where.session))
         types = ("text", "text", "bigint", "text[]", "text", "bigint", "bigint", "integer")
         layers = list(dict.fromkeys(where.layers)) or None
-        between = (_pack(low) if low else _FIRST, _pack(high) if high else _LAST)
+        between = (packed(low) if low else _FIRST, packed(high) if high else _LAST)
         values = (*where.partition, now, layers, where.session, *between, count)
         if not traces:
             return await self._rows(call(self._columns, name, types), values)
@@ -365,17 +366,9 @@ def _meant(groups: int) -> bytes:
     return f" cross join lateral (select {' and '.join([has] * groups)} as is_meant) as m".encode()
 
 
-def _pack(born: Born) -> int:
-    return born[0] << PLACE_BITS | born[1]
-
-
-def _unpack(born: int) -> Born:
-    return born >> PLACE_BITS, born & ((1 << PLACE_BITS) - 1)
-
-
 def _records(partition: Partition, rows: Sequence[tuple[Any, ...]]) -> list[Record]:
     made = [
-        (id, layer, session, payload, _vector(model, plain, half), version, _unpack(born))
+        (id, layer, session, payload, _vector(model, plain, half), version, unpacked(born))
         for id, layer, session, payload, model, version, born, plain, half, *_ in rows
     ]
     try:

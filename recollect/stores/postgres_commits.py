@@ -15,8 +15,8 @@ from typing import Any
 
 from recollect.errors import Conflict, RecollectError, Unavailable
 from recollect.records import Partition, canonical_json
-from recollect.stores.contract import KEY_LIFE_MS, LeaseLost, Prepared, veil_of
-from recollect.stores.postgres_functions import ADD_TYPES, PLACE_BITS, call, commit_types
+from recollect.stores.contract import KEY_LIFE_MS, LeaseLost, Prepared, packed, veil_of
+from recollect.stores.postgres_functions import ADD_TYPES, call, commit_types
 from recollect.stores.postgres_link import Connection, Link
 from recollect.stores.postgres_meaning import as_half
 
@@ -297,7 +297,7 @@ def _columns(placed: Sequence[_Placed]) -> Sequence[Any]:
         for waiting, owner, turn in placed
     ]
     puts = [
-        (owner, turn << PLACE_BITS | place, record.id, record.layer, record.scope.session, record.expires_at,
+        (owner, packed((turn, place)), record.id, record.layer, record.scope.session, record.expires_at,
          put.digest, put.payload)
         for waiting, owner, turn in placed
         for place, put in enumerate(waiting.prepared.puts)

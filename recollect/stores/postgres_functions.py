@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-PLACE_BITS = 7
-"""A commit has at most 96 operations, so a birth (revision, place) fits one integer."""
+from recollect.stores.contract import PLACE_BITS
 
 _ENTER = "perform set_config('recollect.org', of_org, true), set_config('recollect.usr', of_usr, true);"
 _LOCK = "perform pg_advisory_xact_lock(hashtextextended(of_org || chr(31) || of_usr, 0));"

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from recollect import disk
 from recollect.errors import Corrupt, RecollectError, Unavailable, ValidationError
 from recollect.filters import Filter, Reach, has_traces, traces_of
-from recollect.records import Changes, Job, Partition, Record, Vector, canonical_json, digest_of, records_from
+from recollect.records import Born, Changes, Job, Partition, Record, Vector, canonical_json, digest_of, records_from
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
@@ -49,17 +49,19 @@ from recollect.stores.contract import (
     check_limit,
     decide,
     forget_part,
+    packed,
     prepare,
     read_cursor,
     read_rows,
     reads_from,
     touched_ids,
+    unpacked,
     veil_of,
     whole_revisions,
     write_cursor,
 )
 from recollect.stores.sqlite_codes import CodeBooks, clear_codes, nearest, put_codes
-from recollect.stores.sqlite_file import Connection, SqliteFile, copy_into, packed, unpacked
+from recollect.stores.sqlite_file import Connection, SqliteFile, copy_into
 from recollect.stores.sqlite_url import READ_ONLY, is_at_home, name_of
 
 PATH_MAX = 4_096
@@ -574,7 +576,7 @@ def _list(
     now: int,
     newest_first: bool,
     limit: int,
-    start: tuple[int, int] | None,
+    start: Born | None,
 ) -> Page:
     known = db.execute(_LAYERS, {"part": part, "epoch": epoch}) if not where.layers else ()
     layers = tuple(dict.fromkeys(where.layers)) or tuple(row[0] for row in known)
@@ -610,8 +612,8 @@ def _select(
     epoch: int,
     layers: Sequence[str],
     session: str | None,
-    low: tuple[int, int] | None,
-    high: tuple[int, int] | None,
+    low: Born | None,
+    high: Born | None,
     now: int,
     newest_first: bool,
     count: int,

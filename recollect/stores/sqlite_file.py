@@ -48,7 +48,6 @@ COMPACTED_IN_MEMORY_BYTES = (
 DURABLE = ("synchronous = full", "fullfsync = on", "checkpoint_fullfsync = on")
 """The last two matter on macOS alone, where a sync would otherwise leave what was written in the drive's cache."""
 SQLITE_VERSION = sqlite3.sqlite_version
-_PLACE_BITS = 7  # a commit has at most 96 operations, so (revision, place) fits one integer
 
 
 def migrate_1(db: Connection) -> None:
@@ -495,16 +494,6 @@ def _vacuum(db: Connection) -> None:
         finally:
             db.execute("pragma temp_store = memory")
     db.execute("vacuum")
-
-
-def packed(born: tuple[int, int]) -> int:
-    """The birth of a record as stored in the file."""
-    return born[0] << _PLACE_BITS | born[1]
-
-
-def unpacked(born: int) -> tuple[int, int]:
-    """The revision and place of a stored birth."""
-    return born >> _PLACE_BITS, born & ((1 << _PLACE_BITS) - 1)
 
 
 def copy_into(db: Connection, target: Path) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 
 from recollect.errors import Unavailable
 from recollect.records import Partition, Record, Vector, digest_of, record_from
-from recollect.stores.sqlite_file import HEADER_BYTES, MAGIC, PAGE_BYTES, unpacked
+from recollect.stores.contract import unpacked
+from recollect.stores.sqlite_file import HEADER_BYTES, MAGIC, PAGE_BYTES
 
 LEAF = 0x0D
 """The kind of page that holds rows."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recollect.enrich.rules import read
-from recollect.policies.keys import key_of, same_value
+from recollect.policies.keys import same_value
 from recollect.records import DAY_MS
 
 AT = 19_797 * DAY_MS + DAY_MS // 2
@@ -99,7 +99,7 @@ def measure(said: Sequence[Utterance]) -> tuple[Tally, dict[str, Tally], list[st
     for utterance in said:
         left, wrong = set(utterance.says), []
         for key, ends, value in learned(utterance.text, utterance.answered):
-            label = next((x for x in left if x[:2] == (key, ends) and same_value(key_of(key), x[2], value)), None)
+            label = next((x for x in left if x[:2] == (key, ends) and same_value(x[2], value)), None)
             if label:
                 left.discard(label)
             else:

@@ -242,14 +242,15 @@ VERBS: dict[str, Verb] = {
     "Memory.survey": _reads(lambda on: on.memory.survey()),
     "Memory.users": _reads(lambda on: on.memory.users()),
     "Memory.failures": _reads(lambda on: on.memory.failures()),
-    "Memory.retry": Verb(lambda on: _retry(on.memory)),
+    "Memory.retry": Verb(lambda on: retry_failures(on.memory)),
     "Memory.check": _reads(lambda on: on.memory.check()),
     "Memory.examine": _reads(lambda on: on.memory.examine()),
 }  # fmt: skip
 """Every verb that waits, by class and name. `open`, `start` and `close` of a memory are drilled on their own."""
 
 
-async def _retry(memory: Memory) -> None:
+async def retry_failures(memory: Memory) -> None:
+    """Try all work again that was given up."""
     for failure in await memory.failures():
         await memory.retry(failure)
 

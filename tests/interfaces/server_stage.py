@@ -6,8 +6,9 @@ import asyncio
 import re
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,25 @@ async def listening(service: Service, protocol: Any = PatientProtocol) -> AsyncI
     finally:
         server.should_exit = True
         await serving
+
+
+@cache
+def document() -> dict[str, Any]:
+    """What a server says of itself, the same wherever it runs."""
+    return build(Service("memory://", environ={})).openapi()
+
+
+async def ok(answer: Awaitable[httpx.Response]) -> Any:
+    """The result of a call that must succeed."""
+    found = await answer
+    assert found.status_code < 300, (found.request.method, str(found.request.url), found.text)
+    return found.json() if found.content else None
+
+
+async def bearer(service: Service, **more: Any) -> dict[str, str]:
+    """The header of a caller with a new key."""
+    _, token = await service.keys.create(**({"org": "acme"} | more))
+    return {"Authorization": f"Bearer {token}"}
 
 
 # ── Several processes ────────────────────────────────────────────────────────────────────────────

@@ -27,7 +27,7 @@ from recollect.interfaces.commands import PANELS, Entry
 from recollect.records import Partition
 
 PROGRAM = [sys.executable, "-m", "recollect"]
-COMMANDS = [name for entries in PANELS.values() for name in entries]
+ENTRIES = {name: entry for entries in PANELS.values() for name, entry in entries.items()}
 TEA = {"role": "user", "content": "I drink oolong before noon.", "session": "monday"}
 PORTO = {"content": "The office is in Porto.", "metadata": {"topic": "work"}}
 
@@ -41,16 +41,18 @@ def _remember(recollect, lines, *items, user: str = "me"):
 # ── Help and errors ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_each_command_has_a_purpose_an_example_and_the_exit_codes(recollect, command):
-    told = recollect(command, "--help", at=None)
-    assert told.code == 0
-    assert f"Example: recollect {command}" in told.out
-    assert "Exit codes: 0 done" in told.out
-    assert "<bool>" not in told.out
+@pytest.mark.parametrize("name", ENTRIES)
+def test_the_help_of_each_command_and_verb_has_a_purpose_an_example_and_the_exit_codes(recollect, name):
+    found = ENTRIES[name].load()
+    for command in ([name], *([name, verb] for verb in (() if callable(found) else found))):
+        told = recollect(*command, "--help", at=None)
+        assert told.code == 0
+        assert f"Example: recollect {' '.join(command)}" in told.out
+        assert "Exit codes: 0 done" in told.out
+        assert "<bool>" not in told.out
 
 
-@pytest.mark.parametrize("entry", [each for entries in PANELS.values() for each in entries.values()], ids=str)
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=str)
 def test_the_list_describes_a_command_as_the_command_describes_itself(entry: Entry):
     found = entry.load()
     if callable(found):
@@ -62,7 +64,7 @@ def test_the_list_describes_a_command_as_the_command_describes_itself(entry: Ent
 def test_without_a_command_it_lists_them_all(recollect):
     told = recollect(at=None)
     assert told.code == 0
-    assert all(f" {command} " in told.out for command in COMMANDS)
+    assert all(f" {command} " in told.out for command in ENTRIES)
 
 
 @pytest.mark.parametrize(

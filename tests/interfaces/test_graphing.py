@@ -4,39 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.interfaces.graphing import ENTITIES, EPISODES, GRAPH
-
 ACME = '{"name": "Acme GmbH", "plan": "gold"}'
-
-
-@pytest.mark.parametrize(
-    "command",
-    [["entities"], ["graph"], ["episodes"]]
-    + [["entities", verb] for verb in ENTITIES]
-    + [["graph", verb] for verb in GRAPH]
-    + [["episodes", verb] for verb in EPISODES],
-    ids=" ".join,
-)
-def test_the_help_of_each_verb_has_a_purpose_an_example_and_the_exit_codes(recollect, command):
-    told = recollect(*command, "--help", at=None)
-    assert told.code == 0
-    assert f"Example: recollect {' '.join(command)}" in told.out
-    assert "Exit codes: 0 done" in told.out
-    assert "<bool>" not in told.out
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["entities"], ["entities", "get", "customer", "1"], ["entities", "invalidate", "--all"], ["graph"],
-        ["graph", "show", "Ana"], ["graph", "merge", "Ana", "Anita"], ["episodes"], ["episodes", "close", "monday"],
-    ],
-    ids=" ".join,
-)  # fmt: skip
-def test_commands_that_read_or_change_create_no_file(recollect, tmp_path, command):
-    ran = recollect(*command, at=None)
-    assert (ran.code, ran.out) == (1, "")
-    assert list(tmp_path.iterdir()) == []
 
 
 # ── Business objects ─────────────────────────────────────────────────────────────────────────────

@@ -26,10 +26,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema import Draft202012Validator
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance
-from server_stage import LOCAL, START_S, client_of, listening, opened, process, until
+from server_stage import LOCAL, START_S, client_of, document, listening, ok, opened, process, until
 
 from recollect import errors
-from recollect.server.app import build, create
+from recollect.server.app import create
 from recollect.server.connections import PatientProtocol
 from recollect.server.errors import problem, status_of
 from recollect.server.limits import BodyLimit, Rate
@@ -40,13 +40,6 @@ from recollect.validate import LIMITS
 
 SECRET = "xyzzy-plugh"
 ANN = "/api/users/ann"
-
-
-async def ok(answer) -> Any:
-    """The result of a call that must succeed."""
-    found = await answer
-    assert found.status_code < 300, (found.request.method, str(found.request.url), found.text)
-    return found.json() if found.content else None
 
 
 async def test_a_missing_field_is_named_whatever_it_is_called(client):
@@ -336,7 +329,7 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
             yield method.upper(), path, operation
 
 
-DOCUMENT = build(Service("memory://", environ={})).openapi()
+DOCUMENT = document()
 DESCRIBED = [told for _, _, told in operations(DOCUMENT)]
 
 

@@ -12,13 +12,12 @@ from urllib.parse import quote
 import httpx
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
-from server_stage import client_of, opened
+from server_stage import client_of, document, opened
 
-from recollect.server.app import build
 from recollect.server.service import Service
 
 ANN = "/api/users/ann"
-DOCUMENT = build(Service("memory://", environ={})).openapi()
+DOCUMENT = document()
 SHAPES: dict[str, dict[str, Any]] = DOCUMENT["components"]["schemas"]
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
     (method, path, told) for path, methods in DOCUMENT["paths"].items() for method, told in methods.items()

@@ -10,7 +10,7 @@ import time
 import httpx
 import pytest
 from fastapi import FastAPI
-from server_stage import LOCAL, client_of, listening, opened
+from server_stage import LOCAL, bearer, client_of, listening, opened
 
 from recollect.bound_keys import KEYS
 from recollect.errors import NotFound, ValidationError
@@ -25,11 +25,6 @@ MEMORY = {"content": "Prefers window seats."}
 LOOKS_MOST = 20
 """One a second, on a very busy machine."""
 LET_IN_S = 30.0
-
-
-async def bearer(service, **more):
-    _, token = await service.keys.create(**({"org": "acme"} | more))
-    return {"Authorization": f"Bearer {token}"}
 
 
 # ── Without keys ─────────────────────────────────────────────────────────────────────────────────

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
-from server_stage import client_of, opened
-
-from recollect.server.app import build
-from recollect.server.service import Service
+from server_stage import bearer, client_of, document, ok, opened
 
 ORG, ANN = "/api/org", "/api/users/ann"
 HOURS = "The office opens at nine."
-DOCUMENT = build(Service("memory://", environ={})).openapi()
+DOCUMENT = document()
 ORG_CALLS = [
     (method.upper(), path) for path, methods in DOCUMENT["paths"].items() if path.startswith(ORG) for method in methods
 ]
-
-
-async def bearer(service, **more: Any) -> dict[str, str]:
-    _, token = await service.keys.create(**({"org": "acme"} | more))
-    return {"Authorization": f"Bearer {token}"}
-
-
-async def ok(answer) -> Any:
-    found = await answer
-    assert found.status_code < 300, (found.request.method, str(found.request.url), found.text)
-    return found.json() if found.content else None
 
 
 # ── What is shared ───────────────────────────────────────────────────────────────────────────────

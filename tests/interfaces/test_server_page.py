@@ -6,12 +6,11 @@ import re
 import shlex
 from pathlib import Path
 
-from recollect.server.app import build
-from recollect.server.service import Service
+from server_stage import document
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "server.md"
 LINES = re.findall(r"^curl localhost:8765(/\S+)((?:.*\\\n)*.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-DOCUMENT = build(Service("memory://", environ={})).openapi()
+DOCUMENT = document()
 
 
 async def test_every_call_on_the_page_of_the_server_succeeds(client):

@@ -94,7 +94,7 @@ async def test_the_picture_of_a_graph_and_its_list_are_made_in_a_thread(client, 
 
 
 async def test_the_protocol_for_assistants_is_loaded_in_a_thread(client, threads):
-    beside = threads(assistants, "_protocol")
+    beside = threads(assistants, "protocol_of_tools")
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     accepts = {"Accept": "application/json, text/event-stream"}
     for _ in range(2):

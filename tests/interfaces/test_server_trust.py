@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_server_orgs import bearer, ok
+from server_stage import bearer, ok
 
 ANN = "/api/users/ann"
 

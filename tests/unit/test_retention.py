@@ -27,15 +27,15 @@ def ids(pruned: list[Pruned]) -> list[str]:
 
 
 def test_the_score_follows_its_formula() -> None:
-    record = memory("a", days_old=90, importance=0.8, confidence=0.5)
-    assert retention_score(record, NOW, uses=1) == pytest.approx(0.5 * 0.8 * 0.5 + 0.3 * 0.5 + 0.2 * 0.5)
+    record = memory("a", days_old=90, importance=0.8, confidence=0.5, data={"usage_count": 1})
+    assert retention_score(record, NOW) == pytest.approx(0.5 * 0.8 * 0.5 + 0.3 * 0.5 + 0.2 * 0.5)
 
 
 def test_important_young_and_used_records_score_higher() -> None:
     base = retention_score(memory("a", 100, importance=0.4), NOW)
     assert retention_score(memory("a", 100, importance=0.5), NOW) > base
     assert retention_score(memory("a", 50, importance=0.4), NOW) > base
-    assert retention_score(memory("a", 100, importance=0.4), NOW, uses=1) > base
+    assert retention_score(memory("a", 100, importance=0.4, data={"usage_count": 1}), NOW) > base
     assert retention_score(memory("a", 100, importance=0.4, data={"last_used": NOW}), NOW) > base
 
 
@@ -50,12 +50,6 @@ def test_old_unimportant_unused_records_are_retired_lowest_first() -> None:
     pruned = prune(records)
     assert ids(pruned) == ["older", "old"]
     assert pruned[1].reason == "score 0.11 is below 0.20 and it was not touched for 400 days"
-
-
-def test_use_counts_from_outside_take_precedence_over_the_records_own() -> None:
-    record = memory("a", 400, importance=0.2)
-    assert ids(prune([record], uses={})) == ["a"]
-    assert ids(prune([record], uses={"a": 2})) == []
 
 
 @pytest.mark.parametrize("fields", [{"data": {"pinned": True}}, {"metadata": {"pinned": True}}])

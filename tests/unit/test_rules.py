@@ -596,9 +596,9 @@ def test_a_free_key_is_short_and_stable(name: str) -> None:
 
 
 def test_values_are_compared_by_what_they_say() -> None:
-    assert same_value(KEYS["city"], "NYC", " nyc. ")
-    assert same_value(KEYS["employer"], "The Guardian", "guardian")
-    assert not same_value(KEYS["city"], "Oslo", "Bergen")
+    assert same_value("NYC", " nyc. ")
+    assert same_value("The Guardian", "guardian")
+    assert not same_value("Oslo", "Bergen")
 
 
 FIRST_MESSAGE = """

@@ -13,7 +13,7 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from recollect.policies.graph_views import Neighbourhood
+from recollect.policies.graph_views import Neighbourhood, said_between
 from recollect.policies.graphs import USER
 from recollect.policies.layouts import apart, layout
 
@@ -104,12 +104,8 @@ def _nodes(near: Neighbourhood, user: str, rooms: Sequence[_Room]) -> Iterator[N
 def _edges(near: Neighbourhood, nodes: tuple[Node, ...], rooms: Sequence[_Room]) -> Iterator[Edge]:
     """One line per pair of entities and direction, with all that is said about them and an arrow."""
     at = {node.id: node for node in nodes}
-    said: dict[tuple[str, str], list[str]] = {}
-    for relation in near.relations:
-        said.setdefault((relation.subject, relation.object), []).append(relation.relation.replace("_", " "))
-    for (subject, object), words in said.items():
+    for (subject, object), said_of_both in said_between(near).items():
         a, b = at[subject], at[object]
-        said_of_both = ", ".join(words)
         text = shortened(said_of_both, SAID_MAX)
         arrow = f"{text} →" if a.x <= b.x else f"← {text}"
         spots = [(a.x + (b.x - a.x) * part, a.y + (b.y - a.y) * part) for part in ALONG]

@@ -39,6 +39,7 @@ BUS_ABOVE = 10_000
 """The nodes of a Cluster talk to each other on a port so far above; outgoing connections get neither."""
 NODE_TIMEOUT_MS = 2_000
 SLOTS = 16_384
+MASTERS = 3
 DURABLE = {"appendonly": "yes", "appendfsync": "always", "save": ""}
 
 
@@ -149,14 +150,14 @@ class RedisServer:
 class RedisCluster:
     """Three masters, each with a replica, on this machine."""
 
-    def __init__(self, kind: str = "valkey", masters: int = 3) -> None:
+    def __init__(self, kind: str = "valkey") -> None:
         self.servers: list[RedisServer] = []
         atexit.register(self.remove)
         settings = {"cluster-enabled": "yes", "cluster-node-timeout": str(NODE_TIMEOUT_MS), "appendonly": "yes"}
         try:
-            for _ in range(2 * masters):
+            for _ in range(2 * MASTERS):
                 self.servers.append(RedisServer(kind, settings, _cluster_port()))
-            self._join(self.servers[:masters], self.servers[masters:])
+            self._join(self.servers[:MASTERS], self.servers[MASTERS:])
         except BaseException:
             self.remove()
             raise

@@ -14,6 +14,7 @@ from recollect.records import Partition
 from recollect.session import Session
 from recollect.testing.simulation.paper import LATE, NEVER, SHOWN, Paper, Removal, Text, words_in
 from recollect.testing.simulation.world import Killed, Process, World
+from recollect.testing.verbs import retry_failures
 from recollect.user import User
 
 T = TypeVar("T")
@@ -380,7 +381,7 @@ class Caller:
             lambda memory: memory.maintain(),
             lambda memory: memory.work(),
             lambda memory: _chat(memory, errand).rename("Talk"),
-            lambda memory: _retried(memory),
+            retry_failures,
         )
         try:
             await self._made(chance.choice(calls), chance)
@@ -495,11 +496,6 @@ async def _searched(memory: Memory, owner: Partition, word: str) -> Any:
 async def _context(memory: Memory, errand: Errand, question: str) -> Any:
     context = await _chat(memory, errand).get_context(question)
     return str(context.messages).replace(question, "")
-
-
-async def _retried(memory: Memory) -> None:
-    for failure in await memory.failures():
-        await memory.retry(failure)
 
 
 async def _histories(user: User) -> Any:
