@@ -117,8 +117,6 @@ class _Going:
     """The session that goes as a whole, if one does."""
     doomed: dict[str, Record]
     """These, and all that was found to hold their text."""
-    episodes: dict[str, Record] = field(default_factory=dict)
-    """Those that go to be made again without them: meanwhile, a memory of what recurs may be made from one."""
     dropped: set[str] = field(default_factory=set)
     rested: Counter[str] = field(default_factory=Counter)
     """How many records of each layer rested on them."""
@@ -213,11 +211,10 @@ class Privacy:
         """The job that looks again when records were dropped: the call that dropped them may be cut off there."""
         session, *refs = job.refs
         index = await self._indexes.current(self._partition)
-        dropped = {record.id: record for record in (_gone(self._partition, ref) for ref in refs)}
+        dropped = (_gone(self._partition, ref) for ref in refs)
         # What was put back since, as from an export, is not gone: its history and what it taught are wanted again.
-        gone = {id: record for id, record in dropped.items() if id not in index.row_of}
-        episodes = {id: record for id, record in dropped.items() if record.layer == "episodic"}
-        await self._drop_late(_Going([*gone.values()], session, gone, episodes, {*gone}))
+        gone = {record.id: record for record in dropped if record.id not in index.row_of}
+        await self._drop_late(_Going([*gone.values()], session, gone, dropped={*gone}))
         return Changes(self._partition)
 
     async def _drop_late(self, going: _Going) -> None:
@@ -227,11 +224,11 @@ class Privacy:
         refuses anything that begins after the drop, so a pass that finds nothing more has found everything.
         """
         while True:
-            index, known = await self._indexes.current(self._partition), {*going.doomed, *going.episodes}
+            index = await self._indexes.current(self._partition)
             found = await self._with_resting(index, self._meant(index, going.records, going.session))
             await self._drop(index, going, found)
+            is_all = found.keys() <= going.doomed.keys()
             going.doomed |= found
-            is_all = {*going.doomed, *going.episodes} <= known
             if is_all:
                 break
         await self._take_out_of_merges(index, going.doomed)
@@ -279,10 +276,8 @@ class Privacy:
         if messages:
             going.rested.update(await self._unlearning.forget(messages, index=index))
         now = self._ledger.clock()
-        rested = resting_views(index, {**going.episodes, **doomed}.values(), now)
-        left = [view for view in rested if view.id not in doomed]
+        left = [view for view in resting_views(index, doomed.values(), now) if view.id not in doomed]
         again = remakings(left, now, gone=doomed)
-        going.episodes |= {view.id: view for view in left if view.layer == "episodic"}
         going.rested.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
         ids = [id for id in await _with_past(doomed, is_first=not going.dropped) if id not in going.dropped]
         if ids or again:
@@ -304,7 +299,6 @@ class Privacy:
         `copies` are messages to learn from instead of some; `sole` must still be alive.
         """
         step = DROPPED_AT_ONCE
-        episodes = [view for each in again for view in each.views if view.layer == "episodic"]
         past = [id for each in again for view in each.views for id in past_ids(view, _edits_to_come(view))]
         together = len(past) + sum(each.size for each in again) + len(ids) <= step
         if not together:
@@ -313,10 +307,9 @@ class Privacy:
         views = tuple(dict.fromkeys([*past, *(id for each in again for id in each.ids)]))
         remaking = tuple({job.id: job for each in again for job in each.jobs}.values())
         chunks = [ids[start : start + step] for start in range(0, len(ids), step)]
-        for number, chunk in enumerate(chunks or ([ids] if again else [])):
+        for chunk in chunks or ([ids] if again else []):
             # A job looks again as well: a process that is killed here, or loses its store, makes no second pass.
             sources = [doomed[id] for id in chunk if id in doomed and doomed[id].layer in MADE_OF]
-            sources += episodes if number == 0 else ()
             now = self._ledger.clock()
             taught = learn_jobs(self._partition, [copies[each.id] for each in sources if each.id in copies], now)
             jobs = (_finishing_job(self._partition, sources, session, now), *taught) if sources else ()
