@@ -183,7 +183,9 @@ def is_edited(memory: Record) -> bool:
 
 
 def told_from(memory: Record) -> tuple[str, ...]:
-    """The episodes that a memory of what recurs was made from, and their messages."""
+    """The episodes that a memory of what recurs was made from, and their messages. An import may only look like one."""
+    if memory.layer != "long_term" or not isinstance(memory.data.get("topic"), str):
+        return ()
     return tuple(id for name in (RESTS_ON, SAID_IN) for id in _texts(memory.data.get(name)))
 
 

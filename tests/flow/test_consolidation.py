@@ -317,6 +317,18 @@ async def test_a_memory_edited_by_hand_that_was_forgotten_and_restored_stays_as_
     assert (await ann.history(told.id))[0].content == told.content
 
 
+@pytest.mark.parametrize("layer", ["long_term", "conversation"])
+async def test_what_only_looks_like_a_recurring_memory_stays_when_a_message_is_forgotten(by_hand, layer):
+    ann = by_hand.user("ann")
+    said = await ann.session("s").add_message("user", "The bakery needs two ovens.")
+    (line,) = [line for line in await ann.export() if line.get("layer") == "conversation"]
+    data = {"role": "user", RESTS_ON: [said.id]} | ({"topic": "bakeri"} if layer == "conversation" else {})
+    await ann.import_records([line | {"id": "alike", "layer": layer, "content": "Bread is baked.", "data": data}])
+    await ann.forget(said.id)
+    await by_hand.work()
+    assert [line["id"] for line in await ann.export() if line.get("layer") == layer] == ["alike"]
+
+
 async def test_a_memory_edited_by_hand_stays_as_it_was_written(by_hand, clock):
     ann = await on_several_days(by_hand, clock)
     (told,) = (await ann.maintain()).consolidated.recurring
