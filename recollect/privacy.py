@@ -23,7 +23,7 @@ from recollect.filters import Condition, Filter
 from recollect.layers import PUBLIC_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import ERASURES, Ledger, portions
-from recollect.long_term import past_ids
+from recollect.long_term import past_ids, past_states
 from recollect.pace import Pace
 from recollect.policies.facts import UNTRUE
 from recollect.policies.merging import merges_of, without_given, without_merge
@@ -117,6 +117,8 @@ class _Going:
     """The session that goes as a whole, if one does."""
     doomed: dict[str, Record]
     """These, and all that was found to hold their text."""
+    gave: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    """What those that were merged into others may have given to them: their metadata, now and before each edit."""
     dropped: set[str] = field(default_factory=set)
     rested: Counter[str] = field(default_factory=Counter)
     """How many records of each layer rested on them."""
@@ -194,10 +196,10 @@ class Privacy:
         index = index or await self._indexes.current(self._partition)
         doomed = await self._with_resting(index, self._meant(index, records, session))
         beside = await self._forget_beside(doomed.values(), session)
-        # Before they are dropped, so that after a crash the same call finds what is left.
-        if await self._take_out_of_merges(index, doomed):
-            index = await self._indexes.current(self._partition)
         going = _Going(records, session, doomed)
+        # Before they are dropped, so that after a crash the same call finds what is left.
+        if await self._take_out_of_merges(index, going):
+            index = await self._indexes.current(self._partition)
         await self._drop(index, going, doomed, copies or {}, sole)
         await self._drop_late(going)
         if session:
@@ -231,7 +233,7 @@ class Privacy:
             going.doomed |= found
             if is_all:
                 break
-        await self._take_out_of_merges(index, going.doomed)
+        await self._take_out_of_merges(index, going)
 
     async def _learn_again(self, session: str) -> None:
         """Learn from what was said in the session while it was forgotten: it stays, but was unlearned with the rest."""
@@ -355,7 +357,7 @@ class Privacy:
             data = {**failure.data, "job": job, "refs": left}
             await self._ledger.commit(Changes(self._partition, put=(failure.with_(data=data),)))
 
-    async def _take_out_of_merges(self, index: PartitionIndex, doomed: Mapping[str, Record]) -> bool:
+    async def _take_out_of_merges(self, index: PartitionIndex, going: _Going) -> bool:
         """Remove what forgotten records gave to those they were merged into, however far it was passed on.
 
         Return whether there was anything to remove.
@@ -363,27 +365,35 @@ class Privacy:
 
         def held(id: str) -> Record | None:
             row = index.row_of.get(id)
-            return None if row is None or id in doomed else index.records[row]
+            return None if row is None or id in going.doomed else index.records[row]
 
         found = False
         pace = Pace()
-        for id, gone in doomed.items():
+        for id, gone in going.doomed.items():
             await pace.done()
-            holders = [each.id for each in index.tied_to(id) if each.id not in doomed and _took_in(each, id)]
+            holders = [each.id for each in index.tied_to(id) if each.id not in going.doomed and _took_in(each, id)]
             into = str(gone.data["merged_into"]) if _is_merged(gone) else holders[-1] if holders else None
             if into is not None:
                 found = True
-                await self._take_out(gone, into, held)
+                if id not in going.gave:
+                    past = await past_states(self._ledger, self._partition, [gone])
+                    going.gave[id] = [gone.metadata, *(state.metadata for state in past)]
+                await self._take_out(gone, into, held, going)
         return found
 
-    async def _take_out(self, gone: Record, holder: str, held: Callable[[str], Record | None]) -> None:
+    async def _take_out(self, gone: Record, holder: str, held: Callable[[str], Record | None], going: _Going) -> None:
         older = held(holder)
-        merges = merges_of(older) if older is not None else ()
+        # After the drop, what merged it may have seen an edit of it that nothing is known of any more.
+        merges = merges_of(older) if older is not None and going.dropped else ()
         given = {key for merge in merges if merge.id == gone.id for key in merge.added}
 
         def said(each: Record) -> Mapping[str, Any]:
-            """Its metadata; if nothing is known of it any more, whatever is now under the names that it gave."""
-            return gone.metadata if gone.version else {key: each.metadata[key] for key in given & each.metadata.keys()}
+            """What it may have given to a record: what it says or said, or whatever is now under the names it gave."""
+            return {
+                key: value
+                for key, value in each.metadata.items()
+                if key in given or any(key in told and told[key] == value for told in going.gave[gone.id])
+            }
 
         def handed_on(by: str, each: Record) -> Record:
             return without_given(each, by, said(each))

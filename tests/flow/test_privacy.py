@@ -82,6 +82,33 @@ async def test_forgetting_a_merged_memory_takes_back_what_it_contributed(memory)
     assert newer.id not in str(await everything(memory))
 
 
+@pytest.mark.parametrize("metadata", [{"secret": "another"}, {"harmless": 1}])
+async def test_forgetting_a_merged_memory_takes_back_what_it_contributed_before_it_was_edited(memory, metadata):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
+    await memory.work()
+    await ann.update_memory(older.id, importance=0.9)
+    await ann.update_memory(newer.id, metadata=metadata)
+    assert (await ann.get_memory(older.id)).metadata == {"secret": "canary"}
+    await ann.forget(newer.id)
+    assert (await ann.get_memory(older.id)).metadata == {}
+    assert not await holds(memory, "canary")
+
+
+async def test_what_somebody_put_in_place_of_what_a_merge_contributed_stays(memory):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
+    await memory.work()
+    await ann.update_memory(older.id, metadata={"secret": "nothing"})
+    await ann.forget(newer.id)
+    assert (await ann.get_memory(older.id)).metadata == {"secret": "nothing"}
+    assert not await holds(memory, "canary")
+
+
 async def test_forgetting_a_merged_memory_takes_back_what_it_contributed_through_any_chain(memory):
     ann = memory.user("ann")
     texts = [LISBON, LISBON.replace("lives", "really lives"), LISBON.replace("lives", "very really lives")]
@@ -124,6 +151,25 @@ async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind(open_
     store.before(lambda changes: newer.id in changes.drop, memory.work)
     await ann.forget(newer.id)
     assert (await ann.get_memory(older.id)).metadata == {}
+    assert not await holds(memory, "canary")
+
+
+async def test_a_memory_edited_and_then_merged_while_it_is_forgotten_leaves_nothing_behind(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON, metadata={"place": "Lisbon"})
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "something"})
+
+    async def edited_and_merged():
+        await ann.update_memory(newer.id, metadata={"secret": "canary"})
+        await memory.work()
+        assert (await ann.get_memory(older.id)).metadata == {"place": "Lisbon", "secret": "canary"}
+
+    store.before(lambda changes: newer.id in changes.drop, edited_and_merged)
+    await ann.forget(newer.id)
+    assert (await ann.get_memory(older.id)).metadata == {"place": "Lisbon"}
     assert not await holds(memory, "canary")
 
 
