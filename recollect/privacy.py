@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
@@ -23,12 +22,12 @@ from recollect.filters import Condition, Filter
 from recollect.layers import PUBLIC_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import ERASURES, Ledger, portions
-from recollect.long_term import past_ids, past_states
+from recollect.long_term import past_ids
+from recollect.merges import take_out, told_by
 from recollect.pace import Pace
 from recollect.policies.facts import UNTRUE
-from recollect.policies.merging import merges_of, without_given, without_merge
+from recollect.policies.merging import merges_of
 from recollect.policies.ties import rests_on
-from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
 from recollect.profile import is_old_value, turn_jobs
 from recollect.records import (
@@ -376,47 +375,9 @@ class Privacy:
             if into is not None:
                 found = True
                 if id not in going.gave:
-                    past = await past_states(self._ledger, self._partition, [gone])
-                    going.gave[id] = [gone.metadata, *(state.metadata for state in past)]
-                await self._take_out(gone, into, held, going)
+                    going.gave[id] = await told_by(self._ledger, gone)
+                await take_out(self._ledger, gone, going.gave[id], into, held, late=bool(going.dropped))
         return found
-
-    async def _take_out(self, gone: Record, holder: str, held: Callable[[str], Record | None], going: _Going) -> None:
-        older = held(holder)
-        # After the drop, what merged it may have seen an edit of it that nothing is known of any more.
-        merges = merges_of(older) if older is not None and going.dropped else ()
-        given = {key for merge in merges if merge.id == gone.id for key in merge.added}
-
-        def said(each: Record) -> Mapping[str, Any]:
-            """What it may have given to a record: what it says or said, or whatever is now under the names it gave."""
-            return {
-                key: value
-                for key, value in each.metadata.items()
-                if key in given or any(key in told and told[key] == value for told in going.gave[gone.id])
-            }
-
-        def handed_on(by: str, each: Record) -> Record:
-            return without_given(each, by, said(each))
-
-        await self._change_with_past(older, lambda each: _alone(each, gone.with_(metadata=said(each))))
-        seen = {gone.id}
-        while older is not None and holder not in seen and _is_merged(older):
-            seen.add(holder)
-            by, holder = holder, str(older.data["merged_into"])
-            older = held(holder)
-            await self._change_with_past(older, partial(handed_on, by))
-
-    async def _change_with_past(self, record: Record | None, change: Callable[[Record], Record]) -> None:
-        """Change a record, and its past in the same way."""
-
-        def everywhere(each: Record) -> Record:
-            if each.layer != "past":
-                return change(each)
-            left = change(each.with_(layer=each.data["layer"], data=each.data["data"]))
-            return each.with_(metadata=left.metadata, data={**each.data, "data": left.data})
-
-        ids = [record.id, *past_ids(record)] if record else []
-        await self._ledger.change_each(self._partition, ids, everywhere)
 
     async def erase(self) -> Receipt:
         """Forget everything this user has, leaving no trace of it in the files. The user's keys are revoked."""
@@ -594,16 +555,6 @@ def _took_in(record: Record, id: str) -> bool:
 
 def _is_merged(record: Record) -> bool:
     return "merged_into" in record.data
-
-
-def _alone(older: Record, gone: Record) -> Record:
-    """A record without what a record merged into it contributed."""
-    if older.layer != "entity":
-        return without_merge(older, gone)
-    absorbed = [id for id in older.data.get("absorbed", ()) if id != gone.id]
-    entity = without_names(older, gone.data["names"] if gone.data.get("alias") else ())
-    data = {name: value for name, value in entity.data.items() if name != "absorbed"}
-    return entity.with_(data=data | ({"absorbed": absorbed} if absorbed else {}))
 
 
 def _is_head(line: object) -> bool:

@@ -32,6 +32,21 @@ async def holds(memory, word):
     return word in str([record.to_dict() for record in await everything(memory)])
 
 
+async def merged_one_after_another(memory):
+    """Three memories, the third merged into the second, and the second into the first."""
+    ann, ledger = memory.user("ann"), memory._flow.ledger
+    texts = [LISBON, LISBON.replace("lives", "really lives"), LISBON.replace("lives", "very really lives")]
+    first, second, third = [
+        await ann.add_memory(text, metadata={f"m{n}": f"canary {n}"}) for n, text in enumerate(texts)
+    ]
+    known = {record.id: record for record in await ledger.get(PARTITION, [first.id, second.id, third.id])}
+    second_kept, third_ended = merged(known[second.id], known[third.id], similarity=1, now=1)
+    await ledger.commit(Changes(PARTITION, put=(second_kept, third_ended)))
+    (second_kept,) = await ledger.get(PARTITION, [second.id])
+    await ledger.commit(Changes(PARTITION, put=merged(known[first.id], second_kept, similarity=1, now=2)))
+    return first, second, third
+
+
 async def test_forgetting_a_memory_takes_its_history_with_it(memory):
     ann = memory.user("ann")
     added = await ann.add_memory("The canary is yellow.")
@@ -111,21 +126,40 @@ async def test_what_somebody_put_in_place_of_what_a_merge_contributed_stays(memo
 
 async def test_forgetting_a_merged_memory_takes_back_what_it_contributed_through_any_chain(memory):
     ann = memory.user("ann")
-    texts = [LISBON, LISBON.replace("lives", "really lives"), LISBON.replace("lives", "very really lives")]
-    first, second, third = [
-        await ann.add_memory(text, metadata={f"m{n}": f"canary {n}"}) for n, text in enumerate(texts)
-    ]
-    ledger = memory._flow.ledger
-    known = {record.id: record for record in await ledger.get(PARTITION, [first.id, second.id, third.id])}
-    second_kept, third_ended = merged(known[second.id], known[third.id], similarity=1, now=1)
-    await ledger.commit(Changes(PARTITION, put=(second_kept, third_ended)))
-    (second_kept,) = await ledger.get(PARTITION, [second.id])
-    await ledger.commit(Changes(PARTITION, put=merged(known[first.id], second_kept, similarity=1, now=2)))
+    first, _, third = await merged_one_after_another(memory)
     await ann.update_memory(first.id, importance=0.9)
     assert len((await ann.history(first.id))[0].metadata) == 3
     await ann.forget(third.id)
     assert not await holds(memory, "canary 2")
     assert (await ann.get_memory(first.id)).metadata == {"m0": "canary 0", "m1": "canary 1"}
+
+
+@pytest.mark.parametrize("edited", ["neither", "the other memory", "it"])
+async def test_a_merged_memory_that_was_restored_has_left_nothing_behind_when_it_is_forgotten(memory, edited):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
+    await memory.work()
+    if edited == "the other memory":  # what was there is in its history
+        await ann.update_memory(older.id, importance=0.9)
+    if edited == "it":
+        await ann.update_memory(newer.id, metadata={"secret": "another"})
+    await ann.restore(newer.id)
+    assert (await ann.get_memory(older.id)).metadata == {}
+    await memory.work()
+    await ann.forget(newer.id)
+    assert not await holds(memory, "canary")
+
+
+async def test_a_merged_memory_that_was_restored_has_left_nothing_in_what_the_other_was_merged_into(memory):
+    ann = memory.user("ann")
+    first, second, third = await merged_one_after_another(memory)
+    await ann.restore(third.id)
+    assert (await ann.get_memory(first.id)).metadata == {"m0": "canary 0", "m1": "canary 1"}
+    await ann.forget(third.id)
+    assert not await holds(memory, "canary 2")
+    assert (await ann.get_memory(second.id)).metadata == {"m1": "canary 1"}
 
 
 async def test_forgetting_one_of_very_many_merged_memories_takes_back_what_it_contributed(memory):
