@@ -65,8 +65,13 @@ async def _change_with_past(ledger: Ledger, record: Record | None, change: Calla
         left = change(each.with_(layer=each.data["layer"], data=each.data["data"]))
         return each.with_(metadata=left.metadata, data={**each.data, "data": left.data})
 
-    if record is not None:
-        await ledger.change_each(record.scope.partition, [record.id, *past_ids(record)], everywhere)
+    if record is None:
+        return
+    partition, ids = record.scope.partition, [record.id, *past_ids(record)]
+    await ledger.change_each(partition, ids, everywhere)
+    # It may have been edited before it was changed, and that left a past state more.
+    later = [id for each in await ledger.get(partition, [record.id]) for id in past_ids(each) if id not in ids]
+    await ledger.change_each(partition, later, everywhere)
 
 
 def _alone(older: Record, gone: Record) -> Record:

@@ -152,6 +152,34 @@ async def test_a_merged_memory_that_was_restored_has_left_nothing_behind_when_it
     assert not await holds(memory, "canary")
 
 
+@pytest.mark.parametrize("verb", ["restored", "forgotten"])
+async def test_an_edit_while_a_merged_memory_is_taken_out_of_another_keeps_nothing_of_it(open_memory, store_url, verb):
+    store = MeddlingStore(await open_store(store_url))
+    memory, another = await open_memory(store), await open_memory(store)
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
+    if verb == "restored":
+        await memory.work()
+
+    async def edited():
+        await another.user("ann").update_memory(older.id, metadata={"harmless": 1})
+
+    async def merged_in_the_last_moment():
+        await memory.work()
+        store.before(lambda changes: any(each.id == older.id for each in changes.put), edited)
+
+    if verb == "restored":
+        store.before(lambda changes: any(each.id == older.id for each in changes.put), edited)
+        await ann.restore(newer.id)
+    else:
+        store.before(lambda changes: newer.id in changes.drop, merged_in_the_last_moment)
+    await ann.forget(newer.id)
+    assert [each.metadata for each in await ann.history(older.id)] == [{}, {"harmless": 1}]
+    assert not await holds(memory, "canary")
+
+
 async def test_a_merged_memory_that_was_restored_has_left_nothing_in_what_the_other_was_merged_into(memory):
     ann = memory.user("ann")
     first, second, third = await merged_one_after_another(memory)
