@@ -20,7 +20,17 @@ from recollect.indexes import Indexes
 from recollect.ledger import Ledger
 from recollect.pace import PORTION, Pace, apart
 from recollect.policies.merging import Wordings, glance
-from recollect.policies.recurring import RESTS_ON, Recurring, Sayings, marked, memory_id, recurring, retold, told_in
+from recollect.policies.recurring import (
+    RESTS_ON,
+    Recurring,
+    Sayings,
+    is_edited,
+    marked,
+    memory_id,
+    recurring,
+    retold,
+    told_in,
+)
 from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, enrich_job
 from recollect.settings import Settings
 
@@ -161,6 +171,8 @@ class Consolidation:
         told = [each for each in index.of_layer("episodic", now) if told_in(each).get(key) == memory_id(key)]
         heard = [each for each in told if each.trust == "trusted"]
         held = await self._ledger.get(job.partition, [memory_id(key)])
+        if held and is_edited(held[0]):
+            return Changes(job.partition)
         memory = retold(key, heard, held[0] if held else None, Scope(*job.partition), now, Sayings()) if heard else None
         if memory is None:
             return Changes(job.partition)

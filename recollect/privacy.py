@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
@@ -24,12 +23,11 @@ from recollect.layers import FACT_LAYERS, PUBLIC_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import ERASURES, Ledger, portions
 from recollect.long_term import past_ids
+from recollect.merges import take_out, told_by
 from recollect.pace import Pace
 from recollect.policies.facts import UNTRUE
-from recollect.policies.graphs import without_absorbed
-from recollect.policies.merging import merges_of, without_given, without_merge
+from recollect.policies.merging import merges_of
 from recollect.policies.ties import rests_on
-from recollect.policies.unlearning_graphs import without_names
 from recollect.policies.wholeness import is_whole
 from recollect.profile import is_old_value, turn_jobs
 from recollect.records import (
@@ -118,8 +116,8 @@ class _Going:
     """The session that goes as a whole, if one does."""
     doomed: dict[str, Record]
     """These, and all that was found to hold their text."""
-    episodes: dict[str, Record] = field(default_factory=dict)
-    """Those that go to be made again without them: meanwhile, a memory of what recurs may be made from one."""
+    gave: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    """What those that were merged into others may have given to them: their metadata, now and before each edit."""
     dropped: set[str] = field(default_factory=set)
     rested: Counter[str] = field(default_factory=Counter)
     """How many records of each layer rested on them."""
@@ -197,10 +195,10 @@ class Privacy:
         index = index or await self._indexes.current(self._partition)
         doomed = await self._with_resting(index, self._meant(index, records, session))
         beside = await self._forget_beside(doomed.values(), session)
-        # Before they are dropped, so that after a crash the same call finds what is left.
-        if await self._take_out_of_merges(index, doomed):
-            index = await self._indexes.current(self._partition)
         going = _Going(records, session, doomed)
+        # Before they are dropped, so that after a crash the same call finds what is left.
+        if await self._take_out_of_merges(index, going):
+            index = await self._indexes.current(self._partition)
         await self._drop(index, going, doomed, copies or {}, sole)
         await self._drop_late(going)
         if session:
@@ -214,11 +212,10 @@ class Privacy:
         """The job that looks again when records were dropped: the call that dropped them may be cut off there."""
         session, *refs = job.refs
         index = await self._indexes.current(self._partition)
-        dropped = {record.id: record for record in (_gone(self._partition, ref) for ref in refs)}
+        dropped = (_gone(self._partition, ref) for ref in refs)
         # What was put back since, as from an export, is not gone: its history and what it taught are wanted again.
-        gone = {id: record for id, record in dropped.items() if id not in index.row_of}
-        episodes = {id: record for id, record in dropped.items() if record.layer == "episodic"}
-        await self._drop_late(_Going([*gone.values()], session, gone, episodes, {*gone}))
+        gone = {record.id: record for record in dropped if record.id not in index.row_of}
+        await self._drop_late(_Going([*gone.values()], session, gone, dropped={*gone}))
         return Changes(self._partition)
 
     async def _drop_late(self, going: _Going) -> None:
@@ -228,14 +225,14 @@ class Privacy:
         refuses anything that begins after the drop, so a pass that finds nothing more has found everything.
         """
         while True:
-            index, known = await self._indexes.current(self._partition), {*going.doomed, *going.episodes}
+            index = await self._indexes.current(self._partition)
             found = await self._with_resting(index, self._meant(index, going.records, going.session))
             await self._drop(index, going, found)
+            is_all = found.keys() <= going.doomed.keys()
             going.doomed |= found
-            is_all = {*going.doomed, *going.episodes} <= known
             if is_all:
                 break
-        await self._take_out_of_merges(index, going.doomed)
+        await self._take_out_of_merges(index, going)
 
     async def _learn_again(self, session: str) -> None:
         """Learn from what was said in the session while it was forgotten: it stays, but was unlearned with the rest."""
@@ -280,10 +277,8 @@ class Privacy:
         if messages:
             going.rested.update(await self._unlearning.forget(messages, index=index))
         now = self._ledger.clock()
-        rested = resting_views(index, {**going.episodes, **doomed}.values(), now)
-        left = [view for view in rested if view.id not in doomed]
+        left = [view for view in resting_views(index, doomed.values(), now) if view.id not in doomed]
         again = remakings(left, now, gone=doomed)
-        going.episodes |= {view.id: view for view in left if view.layer == "episodic"}
         going.rested.update(view.layer for view, each in zip(left, again, strict=True) if not each.jobs)
         ids = [id for id in await _with_past(doomed, is_first=not going.dropped) if id not in going.dropped]
         if ids or again:
@@ -305,7 +300,6 @@ class Privacy:
         `copies` are messages to learn from instead of some; `sole` must still be alive.
         """
         step = DROPPED_AT_ONCE
-        episodes = [view for each in again for view in each.views if view.layer == "episodic"]
         past = [id for each in again for view in each.views for id in past_ids(view, _edits_to_come(view))]
         together = len(past) + sum(each.size for each in again) + len(ids) <= step
         if not together:
@@ -314,10 +308,9 @@ class Privacy:
         views = tuple(dict.fromkeys([*past, *(id for each in again for id in each.ids)]))
         remaking = tuple({job.id: job for each in again for job in each.jobs}.values())
         chunks = [ids[start : start + step] for start in range(0, len(ids), step)]
-        for number, chunk in enumerate(chunks or ([ids] if again else [])):
+        for chunk in chunks or ([ids] if again else []):
             # A job looks again as well: a process that is killed here, or loses its store, makes no second pass.
             sources = [doomed[id] for id in chunk if id in doomed and doomed[id].layer in MADE_OF]
-            sources += episodes if number == 0 else ()
             now = self._ledger.clock()
             taught = learn_jobs(self._partition, [copies[each.id] for each in sources if each.id in copies], now)
             jobs = (_finishing_job(self._partition, sources, session, now), *taught) if sources else ()
@@ -363,7 +356,7 @@ class Privacy:
             data = {**failure.data, "job": job, "refs": left}
             await self._ledger.commit(Changes(self._partition, put=(failure.with_(data=data),)))
 
-    async def _take_out_of_merges(self, index: PartitionIndex, doomed: Mapping[str, Record]) -> bool:
+    async def _take_out_of_merges(self, index: PartitionIndex, going: _Going) -> bool:
         """Remove what forgotten records gave to those they were merged into, however far it was passed on.
 
         Return whether there was anything to remove.
@@ -371,50 +364,20 @@ class Privacy:
 
         def held(id: str) -> Record | None:
             row = index.row_of.get(id)
-            return None if row is None or id in doomed else index.records[row]
+            return None if row is None or id in going.doomed else index.records[row]
 
         found = False
         pace = Pace()
-        for id, gone in doomed.items():
+        for id, gone in going.doomed.items():
             await pace.done()
-            holders = [each.id for each in index.tied_to(id) if each.id not in doomed and _took_in(each, id)]
+            holders = [each.id for each in index.tied_to(id) if each.id not in going.doomed and _took_in(each, id)]
             into = str(gone.data["merged_into"]) if _is_merged(gone) else holders[-1] if holders else None
             if into is not None:
                 found = True
-                await self._take_out(gone, into, held)
+                if id not in going.gave:
+                    going.gave[id] = await told_by(self._ledger, gone)
+                await take_out(self._ledger, gone, going.gave[id], into, held, late=bool(going.dropped))
         return found
-
-    async def _take_out(self, gone: Record, holder: str, held: Callable[[str], Record | None]) -> None:
-        older = held(holder)
-        merges = merges_of(older) if older is not None else ()
-        given = {key for merge in merges if merge.id == gone.id for key in merge.added}
-
-        def said(each: Record) -> Mapping[str, Any]:
-            """Its metadata; if nothing is known of it any more, whatever is now under the names that it gave."""
-            return gone.metadata if gone.version else {key: each.metadata[key] for key in given & each.metadata.keys()}
-
-        def handed_on(by: str, each: Record) -> Record:
-            return without_given(each, by, said(each))
-
-        await self._change_with_past(older, lambda each: _alone(each, gone.with_(metadata=said(each))))
-        seen = {gone.id}
-        while older is not None and holder not in seen and _is_merged(older):
-            seen.add(holder)
-            by, holder = holder, str(older.data["merged_into"])
-            older = held(holder)
-            await self._change_with_past(older, partial(handed_on, by))
-
-    async def _change_with_past(self, record: Record | None, change: Callable[[Record], Record]) -> None:
-        """Change a record, and its past in the same way."""
-
-        def everywhere(each: Record) -> Record:
-            if each.layer != "past":
-                return change(each)
-            left = change(each.with_(layer=each.data["layer"], data=each.data["data"]))
-            return each.with_(metadata=left.metadata, data={**each.data, "data": left.data})
-
-        ids = [record.id, *past_ids(record)] if record else []
-        await self._ledger.change_each(self._partition, ids, everywhere)
 
     async def erase(self) -> Receipt:
         """Forget everything this user has, leaving no trace of it in the files. The user's keys are revoked."""
@@ -592,14 +555,6 @@ def _took_in(record: Record, id: str) -> bool:
 
 def _is_merged(record: Record) -> bool:
     return "merged_into" in record.data
-
-
-def _alone(older: Record, gone: Record) -> Record:
-    """A record without what a record merged into it contributed."""
-    if older.layer != "entity":
-        return without_merge(older, gone)
-    entity = without_names(older, gone.data["names"] if gone.data.get("alias") else ())
-    return without_absorbed(entity, gone.id)
 
 
 def _is_head(line: object) -> bool:

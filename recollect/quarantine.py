@@ -102,10 +102,9 @@ class Quarantine:
         views = resting_views(await self._indexes.current(self._partition), records, now)
         gone = {record.id for record in records}
         await remake(self._ledger, self._partition, remakings(views, now, gone))
-        if episodes := [view for view in views if view.layer == "episodic"]:
-            # Before they were dropped, a memory of what recurs may have been made from one.
-            views = resting_views(await self._indexes.current(self._partition), episodes, now)
-            await remake(self._ledger, self._partition, remakings(views, now))
+        # Before they were dropped, a memory of what recurs may have been made from an episode.
+        views = resting_views(await self._indexes.current(self._partition), records, now)
+        await remake(self._ledger, self._partition, remakings([v for v in views if v.layer == "long_term"], now))
 
     async def aside_by(self, act: str) -> list[Record]:
         """The messages that an act set aside and that still are."""

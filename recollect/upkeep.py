@@ -19,6 +19,7 @@ from recollect.filters import Filter
 from recollect.graph import Graph
 from recollect.layers import is_current
 from recollect.ledger import ERASURES, Ledger, ended, portions
+from recollect.merges import take_out, told_by
 from recollect.policies.learnings import learning_score
 from recollect.policies.merging import KEPT_APART, OF_MERGED, unmerged
 from recollect.policies.recurring import RESTS_ON
@@ -210,6 +211,7 @@ class Upkeep:
             await Graph(self._ledger, Scope(*partition)).undo_merge(id)
             return await self._ledger.one(partition, id)
         if "merged_into" in record.data and record.layer == "long_term":
+            await self._take_out(record)
             older = await self._ledger.get(partition, [record.data["merged_into"]])
             alone = without_data(record, *OF_MERGED).with_(valid_to=None)
             *kept, alone = unmerged(older[0], record) if older else (alone,)
@@ -221,6 +223,16 @@ class Upkeep:
             raise NotFound("nothing here was ended that could be restored", field="id")
         await self._ledger.commit(Changes(partition, put=put))
         return await self._ledger.one(partition, id)
+
+    async def _take_out(self, record: Record) -> None:
+        """Take what a memory gave out of what it was merged into: nothing would lead there once it is by itself."""
+        index = await self._indexes.current(record.scope.partition)
+        now = self._ledger.clock()
+
+        def held(id: str) -> Record | None:
+            return next(iter(index.stored([id], now)[0]), None)
+
+        await take_out(self._ledger, record, await told_by(self._ledger, record), record.data["merged_into"], held)
 
 
 async def note_uses(ledger: Ledger, uses: Counter[tuple[Partition, str]]) -> None:

@@ -15,7 +15,7 @@ from recollect.episodes import remake_jobs, resting_episodes
 from recollect.layers import LAYERS
 from recollect.ledger import Ledger
 from recollect.long_term import drop_past
-from recollect.policies.recurring import told_from
+from recollect.policies.recurring import RESTS_ON, told_from
 from recollect.records import Changes, Job, Partition, Record
 from recollect.stores.contract import OPERATIONS_MAX
 
@@ -40,7 +40,7 @@ class Remaking:
 
 
 def resting_views(index: PartitionIndex, records: Iterable[Record], now: int) -> list[Record]:
-    """The running summaries and episodes that rest on one of these records, and the memories made from the episodes."""
+    """The running summaries, episodes and memories of what recurs that rest on one of these records."""
     chosen = list(records)
     messages = [record for record in chosen if record.layer == "conversation"]
     first: dict[str, tuple[int, int]] = {}
@@ -50,7 +50,7 @@ def resting_views(index: PartitionIndex, records: Iterable[Record], now: int) ->
     found, _ = index.stored(first, now)
     summaries = [summary for summary in found if first[summary.id] <= tuple(summary.data["covers"]["born"])]
     episodes = resting_episodes(index.held("episodic", now) if messages else (), messages)
-    told = [*episodes, *(record for record in chosen if record.layer == "episodic")]
+    told = [*messages, *episodes, *(record for record in chosen if record.layer == "episodic")]
     return [*summaries, *episodes, *_retellings(index, told, now)]
 
 
@@ -81,10 +81,11 @@ async def remake(ledger: Ledger, partition: Partition, remakings: Sequence[Remak
             some = []
 
 
-def _retellings(index: PartitionIndex, episodes: Iterable[Record], now: int) -> list[Record]:
-    """The memories of what recurs that were made from one of these episodes, which may be gone."""
-    told = [each.id for episode in episodes for each in index.tied_to(episode.id) if episode.id in told_from(each)]
-    return index.stored(dict.fromkeys(told), now)[0]
+def _retellings(index: PartitionIndex, sources: Iterable[Record], now: int) -> list[Record]:
+    """The memories of what recurs that were made from one of these messages or episodes, which may be gone."""
+    ids = {source.id for source in sources}
+    told = [each.id for each in index.tied_to(RESTS_ON) if not ids.isdisjoint(told_from(each))] if ids else []
+    return index.stored(told, now)[0]
 
 
 def _retelling_job(memory: Record, now: int) -> Job:

@@ -30,7 +30,10 @@ EPISODES_MAX = 40
 ALIKE = 0.6
 """A quotation that shares this part of its words with a newer one merely repeats it."""
 RESTS_ON = "rests_on"
-"""In the data of such a memory: the episodes that it was made from."""
+"""In the data of such a memory: the episodes that it was made from. All such memories are also looked up by this."""
+SAID_IN = "messages"
+"""In the data of such a memory: the messages that those episodes covered. It outlives the episodes: these expire, and
+are made again under other ids."""
 KEPT = ("usage_count", "last_used", "pinned")
 """What else is kept of it when it is rewritten."""
 TOLD_IN = "told_in"
@@ -109,9 +112,9 @@ def recurring(
         # "Blue oven" already covers the oven, where both come up on the same occasions.
         if any(ids <= theirs for stem in stems for theirs in told.get(stem, ())):
             continue
-        is_edited = held is not None and "edits" in held.data
-        memory = retold(key, of_it, held, scope, now, sayings) if fresh and not is_edited else None
-        if memory is not None or not fresh or is_edited:
+        stays = held is not None and is_edited(held)
+        memory = retold(key, of_it, held, scope, now, sayings) if fresh and not stays else None
+        if memory is not None or not fresh or stays:
             for stem in stems:
                 told.setdefault(stem, []).append(ids)
         if memory is not None:
@@ -150,7 +153,8 @@ def retold(
     name = next((named for each in reversed(used) if (named := sayings.of(each).keys.get(key))), key)
     lines = [f"The user came back to {name} {len(used)} times between {_day(used[0])} and {_day(used[-1])}."]
     lines += [f"On {_day(episode)}: “{quote}”" for episode, quote in quotes]
-    data = {"topic": key, RESTS_ON: [each.id for each in used], "rated": True}
+    said_in = dict.fromkeys(id for each in used for id in texts_in(each.data.get("messages")))
+    data = {"topic": key, RESTS_ON: [each.id for each in used], SAID_IN: [*said_in], "rated": True}
     return Record(
         id=memory_id(key),
         layer="long_term",
@@ -173,9 +177,16 @@ def told_in(episode: Record) -> dict[str, str]:
     return {key: id for key, id in value.items() if isinstance(id, str)} if isinstance(value, dict) else {}
 
 
+def is_edited(memory: Record) -> bool:
+    """Whether somebody put it in their own words: it stays as they wrote it."""
+    return "edits" in memory.data
+
+
 def told_from(memory: Record) -> tuple[str, ...]:
-    """The episodes that a memory was made from, if it is one of what recurs."""
-    return texts_in(memory.data.get(RESTS_ON))
+    """The episodes that a memory of what recurs was made from, and their messages. An import may only look like one."""
+    if memory.layer != "long_term" or not isinstance(memory.data.get("topic"), str):
+        return ()
+    return tuple(id for name in (RESTS_ON, SAID_IN) for id in texts_in(memory.data.get(name)))
 
 
 def marked(episode: Record, key: str) -> Record:

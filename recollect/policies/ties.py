@@ -7,7 +7,7 @@ from typing import Any
 from recollect.layers import GRAPH_LAYERS
 from recollect.policies import graphs
 from recollect.policies.quarantine import QUARANTINED
-from recollect.policies.recurring import RESTS_ON, texts_in, told_from
+from recollect.policies.recurring import RESTS_ON, texts_in
 from recollect.records import Record
 
 QUOTES = "quotes"
@@ -28,13 +28,15 @@ def rests_on(record: Record) -> tuple[str, ...]:
 
 
 def tied_to(record: Record) -> tuple[str, ...]:
-    """The ids by which a record is looked up: of what it rests on, of what was merged into it, of the episodes that
-    it was made from, and of the acts that set it aside or took back what it taught.
+    """The ids by which a record is looked up: of what it rests on, of what was merged into it, and of the acts
+    that set it aside or took back what it taught. Memories of what recurs are few, and looked up all together.
     """
     data = record.data
     if not record.metadata and record.layer not in GRAPH_LAYERS and _TIES.isdisjoint(data):
         return ()  # most records stand alone
-    ids: list[Any] = [*rests_on(record), *told_from(record)]
+    ids: list[Any] = [*rests_on(record)]
+    if RESTS_ON in data:
+        ids.append(RESTS_ON)
     if isinstance(taken_in := data.get("merged"), list):
         ids += [each.get("id") for each in taken_in if isinstance(each, dict)]
     if isinstance(undone := data.get(UNLEARNED), dict):

@@ -246,6 +246,89 @@ async def test_a_recurring_memory_made_while_a_message_is_quarantined_does_not_q
     assert "forty loaves" in recurring.content
 
 
+async def test_a_recurring_memory_made_while_a_message_is_quarantined_does_not_quote_it_even_after_a_crash(
+    open_memory, store_url, clock
+):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store, consolidate=False)
+    ann = await on_several_days(memory, clock, days=4)
+    said = next(each for each in await ann.session("day 1").window() if "painted" in each.content)
+    noted = next(each for each in await episodes(memory) if each.scope.session == "day 1")
+
+    async def killed():
+        raise Unavailable("killed")
+
+    async def told():
+        await ann.maintain()
+        store.before(lambda changes: noted.id not in changes.drop, killed)
+
+    store.before(lambda changes: noted.id in changes.drop, told)
+    with pytest.raises(Unavailable):
+        await ann.quarantine(ids=[said.id])
+    assert "painted" in (await known(ann))[0].content
+    clock.advance(minutes=2)
+    await memory.work()
+    (recurring,) = await known(ann)
+    assert "painted" not in recurring.content
+    assert "forty loaves" in recurring.content
+
+
+@pytest.mark.parametrize("after", ["its episode expired", "what was set aside before it was trusted again"])
+async def test_a_recurring_memory_no_longer_quotes_what_was_forgotten_even_if_the_episode_is_another_one(
+    open_memory, clock, after
+):
+    memory = await open_memory(consolidate=False, lives={"episodic": "40d"}, conversation_days=100)
+    ann, first = memory.user("ann"), ""
+    for day, told in enumerate(OVENS):
+        (hello, _) = await ann.session(f"day {day}").add_interaction(f"Hello from number {day}.", "Hi.")
+        first = hello.id if day == 1 else first
+        await talk(memory, clock, told, f"day {day}")
+    if after.startswith("what"):
+        await ann.quarantine(ids=[first])
+        await memory.work()
+    noted = {each.id for each in await episodes(memory) if each.scope.session == "day 1"}
+    await ann.maintain()
+    await memory.work()
+    if after.startswith("what"):
+        await ann.release(ids=[first])
+    else:
+        clock.advance(days=41)
+    await memory.work()
+    assert noted.isdisjoint(each.id for each in await episodes(memory))
+    assert any("painted" in each.content for each in await known(ann))
+    said = next(each for each in await ann.session("day 1").window() if "painted" in each.content)
+    await ann.forget(said.id)
+    assert all("painted" not in each.content for each in await known(ann))
+    await memory.work()
+    assert "painted" not in str(await ann.export())
+
+
+async def test_a_memory_edited_by_hand_that_was_forgotten_and_restored_stays_as_it_was_written(by_hand, clock):
+    ann = await on_several_days(by_hand, clock, days=4)
+    (told,) = (await ann.maintain()).consolidated.recurring
+    await ann.update_memory(told.id, content="Ann owns two bakeries.")
+    await by_hand.work()
+    kept = await ann.export()
+    (said, *_) = await ann.session("day 1").window()
+    await ann.forget(said.id)
+    await ann.import_records(kept)
+    await by_hand.work()
+    assert (await ann.get_memory(told.id)).content == "Ann owns two bakeries."
+    assert (await ann.history(told.id))[0].content == told.content
+
+
+@pytest.mark.parametrize("layer", ["long_term", "conversation"])
+async def test_what_only_looks_like_a_recurring_memory_stays_when_a_message_is_forgotten(by_hand, layer):
+    ann = by_hand.user("ann")
+    said = await ann.session("s").add_message("user", "The bakery needs two ovens.")
+    (line,) = [line for line in await ann.export() if line.get("layer") == "conversation"]
+    data = {"role": "user", RESTS_ON: [said.id]} | ({"topic": "bakeri"} if layer == "conversation" else {})
+    await ann.import_records([line | {"id": "alike", "layer": layer, "content": "Bread is baked.", "data": data}])
+    await ann.forget(said.id)
+    await by_hand.work()
+    assert [line["id"] for line in await ann.export() if line.get("layer") == layer] == ["alike"]
+
+
 async def test_a_memory_edited_by_hand_stays_as_it_was_written(by_hand, clock):
     ann = await on_several_days(by_hand, clock)
     (told,) = (await ann.maintain()).consolidated.recurring

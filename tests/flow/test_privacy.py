@@ -32,6 +32,21 @@ async def holds(memory, word):
     return word in str([record.to_dict() for record in await everything(memory)])
 
 
+async def merged_one_after_another(memory):
+    """Three memories, the third merged into the second, and the second into the first."""
+    ann, ledger = memory.user("ann"), memory._flow.ledger
+    texts = [LISBON, LISBON.replace("lives", "really lives"), LISBON.replace("lives", "very really lives")]
+    first, second, third = [
+        await ann.add_memory(text, metadata={f"m{n}": f"canary {n}"}) for n, text in enumerate(texts)
+    ]
+    known = {record.id: record for record in await ledger.get(PARTITION, [first.id, second.id, third.id])}
+    second_kept, third_ended = merged(known[second.id], known[third.id], similarity=1, now=1)
+    await ledger.commit(Changes(PARTITION, put=(second_kept, third_ended)))
+    (second_kept,) = await ledger.get(PARTITION, [second.id])
+    await ledger.commit(Changes(PARTITION, put=merged(known[first.id], second_kept, similarity=1, now=2)))
+    return first, second, third
+
+
 async def test_forgetting_a_memory_takes_its_history_with_it(memory):
     ann = memory.user("ann")
     added = await ann.add_memory("The canary is yellow.")
@@ -82,23 +97,97 @@ async def test_forgetting_a_merged_memory_takes_back_what_it_contributed(memory)
     assert newer.id not in str(await everything(memory))
 
 
+@pytest.mark.parametrize("metadata", [{"secret": "another"}, {"harmless": 1}])
+async def test_forgetting_a_merged_memory_takes_back_what_it_contributed_before_it_was_edited(memory, metadata):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
+    await memory.work()
+    await ann.update_memory(older.id, importance=0.9)
+    await ann.update_memory(newer.id, metadata=metadata)
+    assert (await ann.get_memory(older.id)).metadata == {"secret": "canary"}
+    await ann.forget(newer.id)
+    assert (await ann.get_memory(older.id)).metadata == {}
+    assert not await holds(memory, "canary")
+
+
+async def test_what_somebody_put_in_place_of_what_a_merge_contributed_stays(memory):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
+    await memory.work()
+    await ann.update_memory(older.id, metadata={"secret": "nothing"})
+    await ann.forget(newer.id)
+    assert (await ann.get_memory(older.id)).metadata == {"secret": "nothing"}
+    assert not await holds(memory, "canary")
+
+
 async def test_forgetting_a_merged_memory_takes_back_what_it_contributed_through_any_chain(memory):
     ann = memory.user("ann")
-    texts = [LISBON, LISBON.replace("lives", "really lives"), LISBON.replace("lives", "very really lives")]
-    first, second, third = [
-        await ann.add_memory(text, metadata={f"m{n}": f"canary {n}"}) for n, text in enumerate(texts)
-    ]
-    ledger = memory._flow.ledger
-    known = {record.id: record for record in await ledger.get(PARTITION, [first.id, second.id, third.id])}
-    second_kept, third_ended = merged(known[second.id], known[third.id], similarity=1, now=1)
-    await ledger.commit(Changes(PARTITION, put=(second_kept, third_ended)))
-    (second_kept,) = await ledger.get(PARTITION, [second.id])
-    await ledger.commit(Changes(PARTITION, put=merged(known[first.id], second_kept, similarity=1, now=2)))
+    first, _, third = await merged_one_after_another(memory)
     await ann.update_memory(first.id, importance=0.9)
     assert len((await ann.history(first.id))[0].metadata) == 3
     await ann.forget(third.id)
     assert not await holds(memory, "canary 2")
     assert (await ann.get_memory(first.id)).metadata == {"m0": "canary 0", "m1": "canary 1"}
+
+
+@pytest.mark.parametrize("edited", ["neither", "the other memory", "it"])
+async def test_a_merged_memory_that_was_restored_has_left_nothing_behind_when_it_is_forgotten(memory, edited):
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
+    await memory.work()
+    if edited == "the other memory":  # what was there is in its history
+        await ann.update_memory(older.id, importance=0.9)
+    if edited == "it":
+        await ann.update_memory(newer.id, metadata={"secret": "another"})
+    await ann.restore(newer.id)
+    assert (await ann.get_memory(older.id)).metadata == {}
+    await memory.work()
+    await ann.forget(newer.id)
+    assert not await holds(memory, "canary")
+
+
+@pytest.mark.parametrize("verb", ["restored", "forgotten"])
+async def test_an_edit_while_a_merged_memory_is_taken_out_of_another_keeps_nothing_of_it(open_memory, store_url, verb):
+    store = MeddlingStore(await open_store(store_url))
+    memory, another = await open_memory(store), await open_memory(store)
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON)
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
+    if verb == "restored":
+        await memory.work()
+
+    async def edited():
+        await another.user("ann").update_memory(older.id, metadata={"harmless": 1})
+
+    async def merged_in_the_last_moment():
+        await memory.work()
+        store.before(lambda changes: any(each.id == older.id for each in changes.put), edited)
+
+    if verb == "restored":
+        store.before(lambda changes: any(each.id == older.id for each in changes.put), edited)
+        await ann.restore(newer.id)
+    else:
+        store.before(lambda changes: newer.id in changes.drop, merged_in_the_last_moment)
+    await ann.forget(newer.id)
+    assert [each.metadata for each in await ann.history(older.id)] == [{}, {"harmless": 1}]
+    assert not await holds(memory, "canary")
+
+
+async def test_a_merged_memory_that_was_restored_has_left_nothing_in_what_the_other_was_merged_into(memory):
+    ann = memory.user("ann")
+    first, second, third = await merged_one_after_another(memory)
+    await ann.restore(third.id)
+    assert (await ann.get_memory(first.id)).metadata == {"m0": "canary 0", "m1": "canary 1"}
+    await ann.forget(third.id)
+    assert not await holds(memory, "canary 2")
+    assert (await ann.get_memory(second.id)).metadata == {"m1": "canary 1"}
 
 
 async def test_forgetting_one_of_very_many_merged_memories_takes_back_what_it_contributed(memory):
@@ -124,6 +213,25 @@ async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind(open_
     store.before(lambda changes: newer.id in changes.drop, memory.work)
     await ann.forget(newer.id)
     assert (await ann.get_memory(older.id)).metadata == {}
+    assert not await holds(memory, "canary")
+
+
+async def test_a_memory_edited_and_then_merged_while_it_is_forgotten_leaves_nothing_behind(open_memory, store_url):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    ann = memory.user("ann")
+    older = await ann.add_memory(LISBON, metadata={"place": "Lisbon"})
+    await memory.work()
+    newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "something"})
+
+    async def edited_and_merged():
+        await ann.update_memory(newer.id, metadata={"secret": "canary"})
+        await memory.work()
+        assert (await ann.get_memory(older.id)).metadata == {"place": "Lisbon", "secret": "canary"}
+
+    store.before(lambda changes: newer.id in changes.drop, edited_and_merged)
+    await ann.forget(newer.id)
+    assert (await ann.get_memory(older.id)).metadata == {"place": "Lisbon"}
     assert not await holds(memory, "canary")
 
 

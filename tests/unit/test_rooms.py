@@ -26,6 +26,7 @@ FLOW = {
     "handles",
     "home",
     "long_term",
+    "merges",
     "worker",
     "enrichment",
     "index",
