@@ -27,10 +27,12 @@ from recollect.interfaces.small_talk import (
 )
 from recollect.policies.dates import span_of
 from recollect.policies.fencing import shown
-from recollect.policies.keys import ROLES, key_of
+from recollect.policies.graphs import USER
+from recollect.policies.keys import ALIASES, ROLES, key_of
 from recollect.policies.words import query_terms, terms
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime, as_ms
+from recollect.sections import KEY_OF
 from recollect.session import Session
 
 if TYPE_CHECKING:
@@ -59,6 +61,12 @@ SOMEBODY = (
     "pet", *ROLES,
 )  # fmt: skip
 """Keys whose value is somebody's name."""
+_OF_SOMEBODY = re.compile(
+    rf"\bmy (?:[\w-]+ ){{0,2}}?(?:{'|'.join(alias for alias, key in ALIASES.items() if key in SOMEBODY)}"
+    rf"|{'|'.join(SOMEBODY)})s?\b",
+    re.IGNORECASE,
+)
+"""Questions about somebody in the user's life, which nothing known of the user answers: "how old is my grandma?"."""
 BOUGHT = ("vehicle", "device")
 """Keys of things that have a price."""
 _PRICE = re.compile(
@@ -474,11 +482,18 @@ def _put_right(question: str, best: Hit, hits: Sequence[Hit]) -> list[Hit]:
 def _may_be_quoted(record: Record, question: str) -> bool:
     """Whether it is quotable: no earlier question of the user, no assistant's words unless asked for, no bare name."""
     role = record.data.get("role")
-    if record.layer == "entity":
+    if record.layer == "entity" or _is_beside_the_fact(record):
+        return False
+    if record.layer in PROFILE and record.data.get("key") not in SOMEBODY and _OF_SOMEBODY.search(question):
         return False
     if role == "assistant":
         return _OF_YOU.search(question) is not None
     return not all(is_question(sentence) for sentence in _sentences(record.content))
+
+
+def _is_beside_the_fact(record: Record) -> bool:
+    """Whether it only repeats a fact of the user in the words of the graph: "user works at Acme"."""
+    return record.layer == "relation" and record.data["relation"] in KEY_OF and record.data["names"][0] == USER
 
 
 def _said(question: str, hits: Sequence[Hit], sure: bool, now: datetime) -> str:
