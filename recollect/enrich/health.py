@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
-from recollect.enrich.names import (
-    words,
-)
+from recollect.enrich.names import words
+from recollect.enrich.people import KEY_OF_RELATION
 from recollect.enrich.values import Said, Value, in_table, known, listed, phrase, since
 from recollect.enrich.vocabulary import (
     ADJECTIVE_CONDITIONS,
@@ -326,11 +325,24 @@ _PRESCRIBER = (
     r"|psychiatrist)(?: [a-z]+)?)"
     r"(?:'ve| have| has| just| now)*"
 )
-PUT_ON = re.compile(rf"{_PRESCRIBER} (?:put me on|prescribed me|prescribed|started me on|switched me to) {_DOSE}")
+PUT_ON = re.compile(
+    rf"{_PRESCRIBER} (?:(?:put|started) me on|prescribed me|(?<!they )(?<!they've )(?<!they have )prescribed|(?<!they )"
+    rf"added|(?:switched|changed|swapped|moved) me (?:on)?to) {_DOSE}"
+)
 TAKEN_OFF = re.compile(rf"{_PRESCRIBER} (?:took|taken) me off (?:the )?{_DOSE}")
 SWITCHED = re.compile(
-    rf"(?:{_PRESCRIBER} (?:switched|changed|moved) me|(?:i|i've|i have)(?: just| recently)* switched) from "
+    rf"(?:{_PRESCRIBER} (?:switched|changed|swapped|moved) me"
+    r"|(?:i|i've|i have)(?: just| recently)* (?:switched|swapped)) from "
 )
+STOPPED = re.compile(
+    r"(?:have |just |recently |finally |had to |have had to )*(?:(?:stopped|stop|quit|gave up|given up|give up|came off"
+    r"|come off|went off|gone off|got off|weaned off|tapered off)(?: taking| using)?) "
+    rf"(?:the |my )?{_DOSE}"
+)
+_FOR_NOW = re.compile(
+    r"\b(?:for (?:an?|the|my|two|three|four|five|\d+|some|now)|until|temporarily|today|tonight|before)\b"
+)
+"""What is stopped for a while is taken again: "I stopped aspirin for a week before the surgery"."""
 _TO = re.compile(r" (?:on)?to ")
 _NOT_REGULARLY = re.compile(
     r"\b(?:sometimes|occasionally|rarely|when|whenever|if|tonight|yesterday|once|as needed|before (?:a|my|the)|should"
@@ -347,8 +359,18 @@ def takes(said: Said, match: Match) -> Drafts:
     """'I take warfarin', 'I'm on metformin 500 mg': a closed list of what is taken regularly."""
     if _NOT_REGULARLY.search(said.clause.low) or _WAS_ON.match(said.clause.low):
         return
+    if said.ended and _FOR_NOW.search(said.clause.low, match.end()):
+        return
     for value in listed(said.clause, match.end(), _medicine, most=6):
+        if match.re is PUT_ON and _FOR_SOMEBODY.match(said.clause.low, value.last):
+            return
         yield said.fact("medication", value, 0.88)
+
+
+_FOR_SOMEBODY = re.compile(
+    rf" for (?:him|her|them|(?:my|our|the) (?:[\w-]+ ){{0,2}}?(?:{'|'.join(map(re.escape, KEY_OF_RELATION))}))\b"
+)
+"""Whom else a medicine is prescribed for: "for my son", but not "for my anxiety"."""
 
 
 def switched(said: Said, match: Match) -> Drafts:
@@ -366,6 +388,12 @@ def _medicine_before(clause: Clause, at: int) -> Value | None:
     found = known(MEDICATIONS, clause, at)
     dosed = found and _DOSED.match(clause.low, found.last)
     return Value(found.text, found.first, dosed.end()) if found and dosed else found
+
+
+def stopped(said: Said, match: Match) -> Drafts:
+    """'I gave up the propranolol': for good, not for a while."""
+    if not _FOR_NOW.search(said.clause.low, match.end()):
+        yield from off(said, match)
 
 
 def off(said: Said, match: Match) -> Drafts:

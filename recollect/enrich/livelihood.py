@@ -19,7 +19,7 @@ from recollect.enrich.names import (
     words,
 )
 from recollect.enrich.values import Said, Value, coming, known, organisation, phrase, places, school, since
-from recollect.enrich.vocabulary import FORMER, INDUSTRIES, NOT_AN_OCCUPATION_BEFORE, OCCUPATIONS
+from recollect.enrich.vocabulary import FORMER, GAMES, INDUSTRIES, NOT_AN_OCCUPATION_BEFORE, OCCUPATIONS
 
 Match = re.Match[str]
 Drafts = Iterator[Draft]
@@ -368,8 +368,17 @@ RETIRED = re.compile(
 """Only with a time; without one it may describe another time: "the year I retired we moved"."""
 
 
+_FROM_PLAY = re.compile(
+    r" (?:early )?from (?:(?:professional|competitive|pro|playing) ){0,2}"
+    rf"(?:{'|'.join(map(re.escape, sorted(GAMES)))}|boxing|wrestling|racing|swimming|competitions?|competing|sports?)\b"
+)
+"""From a sport, people retire at thirty, and work: "I retired from boxing in 2010"."""
+
+
 def status(said: Said, match: Match) -> Drafts:
     """'I'm retired', 'I'm self-employed'."""
+    if _FROM_PLAY.match(said.clause.low, match.end("what")):
+        return
     first, last = match.span("what")
     yield said.fact("occupation", Value(said.clause.text[first:last], first, last), 0.85)
 

@@ -94,9 +94,9 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("am_not", True, rf"(?:i'm|im|i am) not {_PLAINLY}(?:actually |really )?"),
         ("do_not", True, rf"i (?:don't|do not|dont) {_PLAINLY}(?:actually |really |currently |even )?"),
         ("am", False,
-            r"(?:i'm|im|i am|we're both|we are both|i've been|ive been|i been|i have been|as|being(?!.*\b(?:must"
-            r"|would|could|sounds?|seems?)\b)|i(?= (?:living"
-            r"|based|working|originally"
+            r"(?:i'm|im|i am|we're both|we are both|i've been|ive been|i been|i have been|as(?!.* (?:he|she|they)"
+            r"(?!/)\b)|being(?!.*\b(?:must|would|could|sounds?|seems?|is|was|isn't|wasn't|has|can|means?|makes?|sucks?)\b)"
+            r"|i(?= (?:living|based|working|originally"
             r"|allergic"
             r"|married|born|raised|fluent|studying|vegan|vegetarian|into|from|a vegan|a vegetarian"
             r"|currently (?:living|working|based|studying)))) "),
@@ -230,6 +230,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (health.ALLERGY, health.allergy),
     (health.ALLERGY_TO, health.allergic),
     (health.TAKES, health.takes),
+    (health.STOPPED, health.stopped),
     (health.HAVE_CONDITION, health.condition),
     (interests.ENJOY, interests.enjoys),
     (interests.LIKE_TO, interests.likes_to),
@@ -459,6 +460,8 @@ def _told(stated: Sequence[Sentence], at: int) -> list[Draft]:
         if "this is " in sentence.low and speaks_of_others(before):  # "There's someone you should meet. This is Ben"
             drafts = [draft for draft in drafts if draft.key != "name"]
         introduced = any(draft.key == "name" and not draft.ends for draft in drafts)
+        if identity.HATES_IT.match(sentence.low):
+            found = [draft for draft in found if draft.key != "nickname" or draft.ends]
         before = sentence.text
         found += drafts
     return found
@@ -501,6 +504,7 @@ def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> 
         if measured := identity.MEASURED.search(sentence.low) or weighed:
             after = sentence.start + (0 if weighed else measured.end())
             facts = [draft for draft in facts if draft.key != "age" or draft.span[0] < after]
+    facts = [draft for draft in facts if not _is_unwelcome(draft, sentence)]
     if facts and livelihood.NOT_SURE.search(sentence.low):
         facts = [draft for draft in facts if draft.valid_from is None or draft.valid_from <= at]
     facts += _told_behind(whole)
@@ -512,6 +516,12 @@ def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> 
     meant = [setting.span for setting in settings]
     facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
     return facts + settings
+
+
+def _is_unwelcome(draft: Draft, sentence: Sentence) -> bool:
+    """Whether it is a name that the user does not want to be called by: "everyone calls me Bobby, I hate it"."""
+    named = draft.key == "nickname" and not draft.ends
+    return named and identity.UNWELCOME.match(sentence.low, draft.span[1] - sentence.start) is not None
 
 
 def _parted(said: Said, facts: list[Draft]) -> list[Draft]:

@@ -209,10 +209,71 @@ def test_names_are_read_from_a_sentence_in_another_language_but_no_facts() -> No
         ("not vegan anymore btw", "diet", "vegan"),
         ("I'm not allergic to penicillin after all", "allergy", "penicillin"),
         ("I haven't worked at Lidl since March", "employer", "Lidl"),
+        ("gave up the propranolol, it made me dizzy", "medication", "propranolol"),
+        ("I came off sertraline in May", "medication", "sertraline"),
+        ("ok update: broke up with yannick", "partner", "Yannick"),
+        ("me and yannick split up", "partner", "Yannick"),
     ],
 )
 def test_an_end_names_who_or_what_has_ended(text: str, key: str, value: str) -> None:
     assert learned(text) == [(key, True, value)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("my GP swapped me to topiramate", ("medication", "topiramate")),
+        ("the doctor has added atorvastatin", ("medication", "atorvastatin")),
+        ("I'm Maren, night-shift nurse on a cardiac ward", ("occupation", "night-shift nurse")),
+        ("should say I don't eat meat, so leave that out when I ask for lunches", ("avoids", "meat")),
+        ("can you keep answers short, I read them between two alarms", ("verbosity", "concise")),
+        ("and then there's my actual brother Duarte, 24, he's in the army", ("sibling", "Duarte")),
+        ("I got a dog. He is a schnauzer called Bosse.", ("pet", "Bosse")),
+    ],
+)
+def test_what_is_said_in_passing_is_learned(text: str, says: tuple[str, str]) -> None:
+    assert says in {(key, value) for key, ends, value in learned(text) if not ends}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My brother Tom changed his life. Moved to Perth in May.",
+        "Tom is doing great. Got a job at Google!",
+        "She is so happy. Moved to Perth in May.",
+        "As a nurse, she is used to nights.",
+        "as a teacher he earns next to nothing",
+        "Being a nurse is exhausting",
+        "being from Ohio is no crime",
+        "they prescribed gabapentin for the dog",
+        "the doctor prescribed sertraline for my son",
+        "Mum is in hospital. They prescribed warfarin.",
+    ],
+)
+def test_what_is_true_of_somebody_else_or_of_anybody_is_not_learned_of_the_user(text: str) -> None:
+    assert {key for key, _, _ in learned(text)} <= {"sibling"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "everyone calls me Bobby, I hate it",
+        "Everyone calls me Bobby. I hate it.",
+        "they call me Ginger at work, which I hate",
+        "people call me Liz but I prefer Elizabeth",
+        "I can't stand feet and inches",
+        "I retired from boxing in 2010",
+        "I stopped propranolol for a week before the surgery",
+        "me and tom split up the chores",
+    ],
+)
+def test_what_is_unwelcome_over_for_a_while_or_meant_otherwise_is_not_learned(text: str) -> None:
+    assert learned(text) == []
+
+
+def test_a_move_after_a_sentence_about_both_or_about_a_thing_is_the_users() -> None:
+    for before in ("My wife and I are happy.", "The flat in Leeds was too small.", "My life changed.", "Hi Anna!"):
+        assert ("city", False, "York") in learned(f"{before} Moved to York in May.")
 
 
 def test_a_move_is_dated_against_the_time_of_the_message() -> None:
@@ -418,6 +479,11 @@ def test_a_fact_that_names_someone_or_something_relates_the_user_to_it() -> None
 
 def test_the_user_lives_in_the_nearest_place_and_that_lies_in_the_wider_one() -> None:
     assert related("I live in Portland, Oregon") == {("", "lives_in", "Portland"), ("Portland", "located_in", "Oregon")}
+
+
+def test_a_stepfather_is_no_father_and_a_mother_in_law_no_mother() -> None:
+    assert ("", "stepfather", "Rui") in related("mum lives in Porto with my stepdad Rui")
+    assert ("", "mother_in_law", "Greta") in related("my mother-in-law Greta is here")
 
 
 def test_what_a_sister_does_is_her_own_relation() -> None:
