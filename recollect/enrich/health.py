@@ -308,7 +308,7 @@ def diagnosed(said: Said, match: Match) -> Drafts:
 
 def am_condition(said: Said, match: Match) -> Drafts:
     """'I'm diabetic'."""
-    where = match["where"] or ""
+    where = (match["where"] or "").replace(" my ", " the ")
     first, last = match.start("what"), match.end("where") if where else match.end("what")
     yield said.fact("medical_condition", Value(ADJECTIVE_CONDITIONS[match["what"]] + where, first, last), 0.85)
 
@@ -357,7 +357,8 @@ _WAS_ON = re.compile(r"i was (?:\w+ )?(?:on|taking) ")
 
 def takes(said: Said, match: Match) -> Drafts:
     """'I take warfarin', 'I'm on metformin 500 mg': a closed list of what is taken regularly."""
-    if _NOT_REGULARLY.search(said.clause.low) or _WAS_ON.match(said.clause.low):
+    low = said.clause.low.replace(" instead", "") if match.re is PUT_ON else said.clause.low
+    if _NOT_REGULARLY.search(low) or _WAS_ON.match(low):
         return
     if said.ended and _FOR_NOW.search(said.clause.low, match.end()):
         return
@@ -415,7 +416,7 @@ _MEDICINE_END = re.compile(
     r"[\s\x00]*(?:[,.;!()&/\x00]|\Z|(?:and|but|so|for|since|twice|once|every|daily|each|in (?:the|\d|jan|feb|mar|apr"
     r"|may\b|june?\b|july?\b|aug|sep|oct|nov|dec)\w*|yesterday|today|at|now|too|also|because"
     r"|plus|with|tablets?|pills?|injections?|these days|again|btw|which|after|until|last|this|right now|any ?more"
-    r"|to (?:control|treat|manage|help))\b)"
+    r"|instead|to (?:control|treat|manage|help))\b)"
 )
 """What may follow a medicine, unlike something that only contains it: "lithium batteries"."""
 

@@ -206,6 +206,8 @@ NOW_ALONE = re.compile(rf"(?:(?:recently|newly|now|freshly) )?(?:divorced|single
 NAMED_DIED = re.compile(
     r"(?P<name>[^\W\d_][\w'’-]+) (?:(?:has |just |sadly |suddenly )*(?:died|passed away)|was put down"
     r"|had to be put down)(?=[\s\x00]*(?:[,.!;]|\Z|(?:last(?= \w)|this|yesterday|today|on|two|three"
+    r"|in(?= (?:jan|feb|mar|apr|may\b|jun|jul|aug|sep|oct|nov|dec|the (?:spring|summer|autumn|fall|winter)\b)"
+    r"(?!\w* \d))"
     r"|a(?= (?:few |couple of )?(?:day|week|month))|and|recently)\b))"
 )
 BOTH_BROKE_UP = re.compile(

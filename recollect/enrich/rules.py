@@ -574,13 +574,14 @@ def _put_right(sentence: Sentence, at: int) -> Iterator[Draft]:
 def _otherwise(text: str, at: int, answered: str) -> Iterator[Draft]:
     """'No, Basel' after 'You live in Bern' says 'I live in Basel', and that it was never Bern.
 
-    A value in lower case must be a known one: "no, thanks" and "no, wait" are answers too.
+    A value in lower case must be a known one: "no, thanks" and "no, wait" are answers too. What is put right is what
+    was said last: "no, Bergen" after "Your sister Ingrid lives in Oslo" does not give Ingrid another name.
     """
     if (otherwise := said_otherwise(text, answered)) is None:
         return
     told, other = otherwise
     wrong = [draft for draft in _facts(Clause(told, lowered(told), 0, 0), at) if not draft.ends]
-    if len(wrong) != 1 or wrong[0].value not in told:
+    if len(wrong) != 1 or not _SAID_LAST.fullmatch(told.rpartition(wrong[0].value)[2]) or wrong[0].value not in told:
         return
     value = text[slice(*other.span("value"))]
     said = told.replace(wrong[0].value, value, 1)
@@ -590,6 +591,7 @@ def _otherwise(text: str, at: int, answered: str) -> Iterator[Draft]:
             yield replace(draft, span=other.span("value"), corrects=True, instead_of=wrong[0].value)
 
 
+_SAID_LAST = re.compile(r"\W*(?:now|at the moment|these days|currently)?\W*")
 _MARKED = re.compile(r"\s*[,;:–—-]\s*")
 
 

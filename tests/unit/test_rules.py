@@ -66,6 +66,12 @@ def test_a_correction_is_learned_in_a_sentence_and_not_as_a_bare_name() -> None:
     assert lessons == ["Karim is my brother in law not my cousin, people always mix it up"]
 
 
+def test_a_request_that_ends_with_always_is_kept() -> None:
+    for said in ("give me the short version always", "check the numbers every time, please"):
+        assert [draft.value for draft in read(said, AT) if draft.layer == "learning"] == [said]
+    assert not read("give up always", AT) and not read("I check the numbers every time", AT)
+
+
 @pytest.mark.parametrize(
     "said", ['No, I meant "retries"', "No I meant the `timeout` parameter", 'Please stop saying "great question"']
 )
@@ -213,6 +219,7 @@ def test_names_are_read_from_a_sentence_in_another_language_but_no_facts() -> No
         ("I came off sertraline in May", "medication", "sertraline"),
         ("ok update: broke up with yannick", "partner", "Yannick"),
         ("me and yannick split up", "partner", "Yannick"),
+        ("Pepper died in June", "pet", "Pepper"),
     ],
 )
 def test_an_end_names_who_or_what_has_ended(text: str, key: str, value: str) -> None:
@@ -229,6 +236,8 @@ def test_an_end_names_who_or_what_has_ended(text: str, key: str, value: str) -> 
         ("can you keep answers short, I read them between two alarms", ("verbosity", "concise")),
         ("and then there's my actual brother Duarte, 24, he's in the army", ("sibling", "Duarte")),
         ("I got a dog. He is a schnauzer called Bosse.", ("pet", "Bosse")),
+        ("they put me on Mounjaro instead", ("medication", "Mounjaro")),
+        ("I'm deaf in my left ear", ("medical_condition", "deafness in the left ear")),
     ],
 )
 def test_what_is_said_in_passing_is_learned(text: str, says: tuple[str, str]) -> None:
@@ -351,6 +360,9 @@ def test_a_bare_no_corrects_what_the_assistant_just_said(told, text, key, value,
         ("Your dog is called Max.", "no, wait"),
         ("If you live in Bern, take the tram.", "No, Basel"),
         ("Your sister lives in Bern.", "no, Basel"),
+        ("Your sister Ingrid lives in Oslo.", "no, Bergen"),
+        ("You live in Leeds with Tobi.", "no, Toby"),
+        ("Your dog Rex is four years old.", "no, Five"),
         ("You should live in Bern.", "No, Basel"),
         ("You live in Bern.", "No, that's my brother"),
     ],
