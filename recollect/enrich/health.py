@@ -329,6 +329,9 @@ PUT_ON = re.compile(
     rf"{_PRESCRIBER} (?:(?:put|started) me on|prescribed me|(?<!they )(?<!they've )(?<!they have )prescribed|(?<!they )"
     rf"added|(?:switched|changed|swapped|moved) me (?:on)?to) {_DOSE}"
 )
+SWITCHED_MY = re.compile(
+    rf"(?:{_PRESCRIBER}|i(?:'ve| have)?(?: just| recently)*) (?:switched|changed|swapped|replaced) my "
+)
 TAKEN_OFF = re.compile(rf"{_PRESCRIBER} (?:took|taken) me off (?:the )?{_DOSE}")
 SWITCHED = re.compile(
     rf"(?:{_PRESCRIBER} (?:switched|changed|swapped|moved) me"
@@ -343,7 +346,7 @@ _FOR_NOW = re.compile(
     r"\b(?:for (?:an?|the|my|two|three|four|five|\d+|some|now)|until|temporarily|today|tonight|before)\b"
 )
 """What is stopped for a while is taken again: "I stopped aspirin for a week before the surgery"."""
-_TO = re.compile(r" (?:on)?to ")
+_TO = re.compile(r" (?:(?:on)?to|for|with) ")
 _NOT_REGULARLY = re.compile(
     r"\b(?:sometimes|occasionally|rarely|when|whenever|if|tonight|yesterday|once|as needed|before (?:a|my|the)|should"
     r"|instead|or|test|quiz|exam|course|class|article|paper|essay|project|research)\b"

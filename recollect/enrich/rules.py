@@ -343,6 +343,7 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (health.PUT_ON, health.takes),
     (health.TAKEN_OFF, health.off),
     (health.SWITCHED, health.switched),
+    (health.SWITCHED_MY, health.switched),
     (homes.HOME, homes.home_is),
     (homes.HERE_IN, homes.here_in),
     (homes.TIMEZONE, homes.timezone),

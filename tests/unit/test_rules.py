@@ -237,6 +237,7 @@ def test_an_end_names_who_or_what_has_ended(text: str, key: str, value: str) -> 
         ("and then there's my actual brother Duarte, 24, he's in the army", ("sibling", "Duarte")),
         ("I got a dog. He is a schnauzer called Bosse.", ("pet", "Bosse")),
         ("they put me on Mounjaro instead", ("medication", "Mounjaro")),
+        ("The doctor has changed my lisinopril to losartan because of the cough.", ("medication", "losartan")),
         ("I'm deaf in my left ear", ("medical_condition", "deafness in the left ear")),
     ],
 )
@@ -510,6 +511,10 @@ def test_names_in_a_statement_become_entities() -> None:
     drafts = read("We met Dr. Okafor in Oslo on 3 May 2023 and took my iPad along.", AT)
     named = {(d.key, d.value) for d in drafts if d.layer == "entity"}
     assert {("person", "Dr. Okafor"), ("place", "Oslo"), ("date", "2023-05-03"), ("product", "iPad")} <= named
+
+
+def test_an_abbreviated_month_is_nobody() -> None:
+    assert not read("my wife is due on 3 Jan so I'm out from 20 Dec", AT)
 
 
 def test_a_part_of_a_longer_name_is_not_an_entity() -> None:
