@@ -103,7 +103,7 @@ _UNSAFE = re.compile(
     r"|believed|claims?|claimed|swears?|wrote|writes|texted|asked|asks|heard|insists?|insisted|suspects?|suspected"
     r"|reckons?|reckoned|figures?|figured|assures?|assured|worries|fears?|feared|afraid|jokes?|joked|swore|argues?"
     r"|argued|denies|denied|complains?|complained|mentions?|implies|implied|guess|assumes?|assumed|according|dreamt"
-    r"|dreamed|would|could|might|maybe|perhaps|when|whenever|until|once i|someday|one day|as though|feels? like"
+    r"|dreamed|would|could|might|maybe|perhaps|when|whenever|until|once i|as soon|someday|one day|as though|feels? like"
     r"|felt like|sounds? like|seems? like|acts? like|than|instead of|not sure|unsure|doubt|convinced|know|knows"
     r"|wonder|wondering|chance|in case|hope|hopes|probably|(?:he|she|they)(?!/)|(?:ideal|perfect) world|in theory"
     r"|in another life|in the future|tempted)\b"
@@ -159,6 +159,11 @@ _ASIDE = re.compile(r"[\s,]{1,3}(?:fyi|tbh|ngl|imo|imho|tho|smh|fwiw)[\s.!,]*\Z"
 
 _MAIN_CLAUSE = re.compile(r"[,\s]{1,3}(?:i|i'm|im|i've|ive|i'd|we)\b")
 """The subject that "having finished ..." refers to."""
+_BACK_THEN = re.compile(
+    r"[,\s]{1,3}i (?:just |only |also |once |always |never )?(?:was|had|did|went|used to|couldn't|didn't|got|spent|ate"
+    r"|slept|drank|thought|saw|knew|took|made|came|[a-z]{2,}(?<!ne)(?<!fe)(?<!ble)(?<!ce)ed)\b"
+)
+"""What follows a role that may be long over: "as a student I lived on noodles"."""
 
 
 def clauses(sentence: Sentence, *, before: str = "", introduced: bool = False) -> Iterator[Clause]:
@@ -199,6 +204,8 @@ def clauses(sentence: Sentence, *, before: str = "", introduced: bool = False) -
             ):
                 continue
         if low.startswith("having ", begins) and not _MAIN_CLAUSE.match(low, ends):
+            continue
+        if low.startswith("as a", begins) and _BACK_THEN.match(low, ends):
             continue
         if aside := _ASIDE.search(low, begins, ends):
             ends = aside.start()

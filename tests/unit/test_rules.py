@@ -255,6 +255,9 @@ def test_what_is_said_in_passing_is_learned(text: str, says: tuple[str, str]) ->
         "as a teacher he earns next to nothing",
         "Being a nurse is exhausting",
         "being from Ohio is no crime",
+        "as a student I lived on noodles",
+        "As a teacher, I was always tired.",
+        "as soon as I'm a doctor I'll move",
         "they prescribed gabapentin for the dog",
         "the doctor prescribed sertraline for my son",
         "Mum is in hospital. They prescribed warfarin.",
@@ -279,6 +282,13 @@ def test_what_is_true_of_somebody_else_or_of_anybody_is_not_learned_of_the_user(
 )
 def test_what_is_unwelcome_over_for_a_while_or_meant_otherwise_is_not_learned(text: str) -> None:
     assert learned(text) == []
+
+
+@pytest.mark.parametrize(
+    "said", ["as a nurse I need good shoes", "as a nurse, I've seen it all", "as a nurse I get up at 5"]
+)
+def test_who_speaks_as_a_nurse_is_one(said: str) -> None:
+    assert learned(said) == [("occupation", False, "nurse")]
 
 
 def test_a_move_after_a_sentence_about_both_or_about_a_thing_is_the_users() -> None:
