@@ -210,6 +210,10 @@ NAMED_DIED = re.compile(
     r"(?!\w* \d))"
     r"|a(?= (?:few |couple of )?(?:day|week|month))|and|recently)\b))"
 )
+PUT_TO_SLEEP = re.compile(
+    r"(?:i|we)(?:'ve| have)? had to (?:put (?P<name>[^\W\d_][\w'’-]+) (?:to sleep|down)"
+    r"|have (?P<other>[^\W\d_][\w'’-]+) (?:put to sleep|put down))\b(?! for\b)"
+)
 BOTH_BROKE_UP = re.compile(
     rf"(?:me and (?P<second>[^\W\d_][\w'’-]+)|(?P<name>[^\W\d_][\w'’-]+) and (?:i|me)) {_NO_LONGER}\b"
 )
@@ -560,8 +564,9 @@ def we_parted(said: Said, match: Match) -> Drafts:
 
 def named_died(said: Said, match: Match) -> Drafts:
     """'Bruno died last week': the end of a pet, if there was one of that name."""
-    found = _written_name(said.clause, match.start("name"))
-    if found and found.last == match.end("name") and said.clause.text[found.first].isupper():
+    which = match.lastgroup or "name"
+    found = _written_name(said.clause, match.start(which))
+    if found and found.last == match.end(which) and said.clause.text[found.first].isupper():
         yield said.denied_fact("pet", found, 0.7)
 
 

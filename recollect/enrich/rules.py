@@ -330,6 +330,7 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.NOT_TO_BE_CALLED, identity.not_called),
     (identity.NAME_IS_NOT, identity.name_is_not),
     (people.NAMED_DIED, people.named_died),
+    (people.PUT_TO_SLEEP, people.named_died),
     (identity.THIS_IS, identity.this_is_name),
     (identity.THE_NAME_IS, identity.this_is_name),
     (identity.MYSELF, identity.this_is_name),

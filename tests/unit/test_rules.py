@@ -220,6 +220,7 @@ def test_names_are_read_from_a_sentence_in_another_language_but_no_facts() -> No
         ("ok update: broke up with yannick", "partner", "Yannick"),
         ("me and yannick split up", "partner", "Yannick"),
         ("Pepper died in June", "pet", "Pepper"),
+        ("we had to put Biscuit to sleep yesterday", "pet", "Biscuit"),
     ],
 )
 def test_an_end_names_who_or_what_has_ended(text: str, key: str, value: str) -> None:
