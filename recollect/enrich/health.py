@@ -210,6 +210,7 @@ AM_CONDITION = re.compile(
 _CONDITION_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|which|that|since|because|as|too|for|now|btw|with|from|or"
     r"|in (?:my|both|one)"
+    r"|on (?:my|both|one) (?:hand|arm|leg|elbow|knee|foot|feet|face|scalp|skin|back|neck|chest|eye)s?"
     r"|cause|cuz|lol|these|right now|lately|if|it's|it|i|disorder|disease|pretty bad|really bad|sometimes|every|a lot"
     r"|quite|any ?(?:more|longer)|at all|after all)\b)"
 )
@@ -217,6 +218,7 @@ _CONDITION_END = re.compile(
 
 _NOT_ONES_OWN = re.compile(
     r"\bin (?:my|the) family\b|\bfamily history\b|\bsigns?\b|\bzodiac\b|\bhoroscope\b|\babout (?:my|the|it)\b"
+    r"|\bas an? (?:\w+ )?(?:therapist|nurse|doctor|counsell?or|psych\w+|paramedic|carer|social worker)\b"
 )
 
 
