@@ -240,7 +240,7 @@ def _values(index: PartitionIndex, now: int) -> dict[str, set[str]]:
 
 def _is_in_profile(relation: Relation, values: Mapping[str, set[str]]) -> bool:
     """Whether the notes about the user say the same: who and what belongs to them, and where they live and work."""
-    known = values.get(_KEY_OF.get(relation.relation, ""), ())
+    known = values.get(KEY_OF.get(relation.relation, ""), ())
     return relation.names[0] == USER and normal(relation.names[1]) in known
 
 
@@ -271,23 +271,25 @@ def _told(entity: Entity, relation: Relation) -> str:
 _KIN = frozenset((
     "partner", "wife", "husband", "spouse", "girlfriend", "boyfriend", "fiance", "child", "son", "daughter", "parent",
     "mother", "father", "sibling", "sister", "brother", "relative", "grandmother", "grandfather", "aunt", "uncle",
-    "cousin", "niece", "nephew", "half sister", "half brother", "grandson", "granddaughter",
-    "grandchild", "friend", "colleague", "boss", "roommate", "neighbour", "teacher", "pet", "dog", "cat",
-    *(role.replace("_", " ") for role in ROLES),
+    "cousin", "niece", "nephew", "half sister", "half brother", "stepsister", "stepbrother", "stepmother", "stepfather",
+    "stepson", "stepdaughter", "mother in law", "father in law", "sister in law", "brother in law", "grandson",
+    "granddaughter", "grandchild", "friend", "colleague", "boss", "roommate", "neighbour", "teacher", "pet", "dog",
+    "cat", *(role.replace("_", " ") for role in ROLES),
 ))  # fmt: skip
 """Relations that say what somebody is to somebody else."""
 _ANIMALS = frozenset(("dog", "cat"))
 """What a pet may be, by the type of its entity."""
-_KEY_OF = {
+KEY_OF = {
     "lives_in": "city", "works_at": "employer", "comes_from": "hometown", "owns": "device", "drives": "vehicle",
     "uses": "tool", "partner": "partner", "friend": "friend", "colleague": "colleague", "pet": "pet",
     **{name: name for name in ("roommate", "neighbour", "teacher", *ROLES)},
-    **dict.fromkeys(("child", "son", "daughter"), "child"),
-    **dict.fromkeys(("parent", "mother", "father"), "parent"),
-    **dict.fromkeys(("sibling", "sister", "brother", "half_sister", "half_brother"), "sibling"),
+    **dict.fromkeys(("child", "son", "daughter", "stepson", "stepdaughter"), "child"),
+    **dict.fromkeys(("parent", "mother", "father", "stepmother", "stepfather"), "parent"),
+    **dict.fromkeys(
+        ("sibling", "sister", "brother", "half_sister", "half_brother", "stepsister", "stepbrother"), "sibling"),
     **dict.fromkeys(
         ("relative", "grandmother", "grandfather", "grandchild", "grandson", "granddaughter", "aunt", "uncle", "cousin",
-         "niece", "nephew"), "relative"),
+         "niece", "nephew", "mother_in_law", "father_in_law", "sister_in_law", "brother_in_law"), "relative"),
 }  # fmt: skip
 """The profile key that says the same as a relation of the user."""
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from recollect.enrich.names import words
+from recollect.enrich.names import FIRST_NAMES, NAMES_AND_WORDS, words
 from recollect.enrich.sentences import OPENER, OPENERS, Sentence, lowered
 from recollect.enrich.vocabulary import ADJECTIVE_CONDITIONS, DIETS, OCCUPATIONS
 
@@ -81,7 +81,8 @@ _JOINED = re.compile(
             rf"\s(?=(?P<participle>{_PARTICIPLE})\b)",
             rf"\s(?:(?:thing|problem|issue|trouble|catch|truth|reason|point) (?:is|are) that"
             rf"|and that)\s(?=(?:{_I})\b)",
-            r",\s(?=(?P<role>[a-z]+(?: [a-z]+){0,3}) (?:at|in|from|for|with)\b)",
+            r",\s(?=(?P<role>[a-z-]+(?: [a-z-]+){0,3}) (?:(?:at|in|from|for|with)\b"
+            r"|on (?:an?|the) (?:[\w-]+ ){1,2}(?:ward|unit|team|floor|desk)\b))",
         )
     )
     + ")"
@@ -102,7 +103,7 @@ _UNSAFE = re.compile(
     r"|believed|claims?|claimed|swears?|wrote|writes|texted|asked|asks|heard|insists?|insisted|suspects?|suspected"
     r"|reckons?|reckoned|figures?|figured|assures?|assured|worries|fears?|feared|afraid|jokes?|joked|swore|argues?"
     r"|argued|denies|denied|complains?|complained|mentions?|implies|implied|guess|assumes?|assumed|according|dreamt"
-    r"|dreamed|would|could|might|maybe|perhaps|when|whenever|until|once i|someday|one day|as though|feels? like"
+    r"|dreamed|would|could|might|maybe|perhaps|when|whenever|until|once i|as soon|someday|one day|as though|feels? like"
     r"|felt like|sounds? like|seems? like|acts? like|than|instead of|not sure|unsure|doubt|convinced|know|knows"
     r"|wonder|wondering|chance|in case|hope|hopes|probably|(?:he|she|they)(?!/)|(?:ideal|perfect) world|in theory"
     r"|in another life|in the future|tempted)\b"
@@ -158,6 +159,11 @@ _ASIDE = re.compile(r"[\s,]{1,3}(?:fyi|tbh|ngl|imo|imho|tho|smh|fwiw)[\s.!,]*\Z"
 
 _MAIN_CLAUSE = re.compile(r"[,\s]{1,3}(?:i|i'm|im|i've|ive|i'd|we)\b")
 """The subject that "having finished ..." refers to."""
+_BACK_THEN = re.compile(
+    r"[,\s]{1,3}i (?:just |only |also |once |always |never )?(?:was|had|did|went|used to|couldn't|didn't|got|spent|ate"
+    r"|slept|drank|thought|saw|knew|took|made|came|[a-z]{2,}(?<!ne)(?<!fe)(?<!ble)(?<!ce)ed)\b"
+)
+"""What follows a role that may be long over: "as a student I lived on noodles"."""
 
 
 def clauses(sentence: Sentence, *, before: str = "", introduced: bool = False) -> Iterator[Clause]:
@@ -177,7 +183,7 @@ def clauses(sentence: Sentence, *, before: str = "", introduced: bool = False) -
         text = text[:first] + _small(alone["role"]) + text[alone.end("role") :]
     else:
         lead = _first_lead(low[first:], low)
-        if lead == "I was " and speaks_of_others(before):
+        if (lead == "I was " and speaks_of_others(before)) or (lead and _is_about_somebody(before)):
             lead = ""
     joints = _joints(low, first, lead)
     for (joint, begins, lead), (ends, _, _) in zip(joints, [*joints[1:], (len(low), 0, "")], strict=True):
@@ -198,6 +204,8 @@ def clauses(sentence: Sentence, *, before: str = "", introduced: bool = False) -
             ):
                 continue
         if low.startswith("having ", begins) and not _MAIN_CLAUSE.match(low, ends):
+            continue
+        if low.startswith("as a", begins) and _BACK_THEN.match(low, ends):
             continue
         if aside := _ASIDE.search(low, begins, ends):
             ends = aside.start()
@@ -287,6 +295,7 @@ _STARTS = re.compile(
     r"|(?P<been>been)|living in|residing in|based (?:in|out of)|working (?:as|at|for)|employed (?:at|by|with|as)"
     r"|originally from|live in|reside in|work (?:as|at|for)|grew up|moved|relocated|started|joined|got|bought|adopted"
     r"|left|quit|graduated|turned|switched|sold|broke up|became|studied|handed in|picked up|love"
+    r"|gave up|stopped taking|came off"
     r"|enjoy(?! (?:the|your|yourself|it|this|that|every|each|an?)\b)"
     r"|did my (?:phd|masters?|master's|mba|degree|bachelors?|bachelor's)|(?:don't|dont) (?:live|work|drive|speak"
     r"|own)(?= .*\bany ?(?:more|longer)\b)"
@@ -311,10 +320,12 @@ _GOES_ON = re.compile(
 _FINITE = re.compile(
     r"(?:(?:currently|now|just|recently|finally|also) )?(?:was|grew|moved|relocated|started|joined|got|bought|adopted"
     r"|left|quit|graduated|turned"
-    r"|switched|sold|broke|became|studied|handed|picked|did)\b"
+    r"|switched|sold|broke|became|studied|handed|picked|did|gave|stopped|came)\b"
 )
 _DANGLING = re.compile(r"[^,]{2,30}, (?:this|that|the|these|those|it|he|she|they|his|her|its|my|our)\b")
 """Somebody or something else is meant: "originally from Lagos, this dish ..."."""
+_FINITE_ABOUT = re.compile(r"[^,]{2,30}, (?:the|these|those|he|she|they|his|her|its|my|our)\b")
+"""The same after a verb that can only be the user's: "gave up the gym, it bored me" goes on about the gym."""
 _BECAUSE = re.compile(r" (?:since|because|when|after|until|and|but) ")
 _RETIRED = re.compile(r"(?:now )?retired(?: now)?[\s\x00]*(?:[,.;!]|\Z)")
 """What the user is now, after the past just described: "I was a teacher for 38 years, retired now"."""
@@ -328,11 +339,32 @@ def _subject(part: str) -> str:
 
 
 _GREETED = re.compile(r"(?:hi|hello|hey|hiya|good (?:morning|afternoon|evening|day)|g'day|dear)\b.{0,40}\Z")
+_RELATIVE = (
+    "friend|sister|brother|mom|mum|mother|dad|father|wife|husband|partner|girlfriend|boyfriend|son|daughter|kid|aunt"
+    "|uncle|cousin|niece|nephew|grandmother|grandfather|grandma|grandpa|boss|manager|colleague|coworker|flatmate"
+    "|roommate|neighbou?r|teacher|ex"
+)
 _SOMEBODY = re.compile(
     r"\b(?i:he|she|it|they|him|her|his|their|them|someone|somebody|boy|girl|baby|twins|people|friends)\b"
     r"|(?<=[\w,] )(?!I\b)[A-Z][\w'’-]+"
     r"|\A(?!The|This|That|There|Here|What|My|Our|We|I\b)[A-Z][\w'’-]+(?:'s|,| (?:is|was|has|had|and)\b)"
 )
+
+
+_ABOUT_SOMEBODY = re.compile(rf"(?:(?:my|our) (?:[\w'-]+ ){{0,2}}?(?:{_RELATIVE})|he|she|they)\b(?! and (?:i|me)\b)")
+"""How a sentence begins that tells of somebody else."""
+_WHOEVER = re.compile(r"(?P<name>[a-z'-]+)(?:'s| is| was| has| had| just| finally) ")
+
+
+def _is_about_somebody(before: str) -> bool:
+    """Whether the sentence before has somebody else as its subject: "My brother Tom is well. Moved to Perth"."""
+    low = lowered(before)
+    opened = OPENERS.match(low)
+    begins = opened.end() if opened else 0
+    if _ABOUT_SOMEBODY.match(low, begins):
+        return True
+    named = _WHOEVER.match(low, begins)
+    return named is not None and named["name"] in FIRST_NAMES and named["name"] not in NAMES_AND_WORDS
 
 
 def speaks_of_others(before: str) -> bool:
@@ -358,7 +390,7 @@ def _first_lead(part: str, low: str) -> str:
             return "I'm "
         return "I'm a " if _is_occupation(what) else ""
     match = _STARTS.match(part)
-    if match is None or _DANGLING.match(part, match.end()):
+    if match is None or (_FINITE_ABOUT if _FINITE.match(part) else _DANGLING).match(part, match.end()):
         return ""
     rest = _BECAUSE.split(part[match.end() :], maxsplit=1)[0]
     # "Moved to Perth" can only be about the user; "living in Perth" may turn into "living in Perth is ...".

@@ -18,6 +18,7 @@ from typing import Any
 
 from recollect.enrich import summaries
 from recollect.enrich.company import people
+from recollect.enrich.languages import FOREIGN
 from recollect.enrich.summaries import Point, Summary
 from recollect.policies.fitting import Unit, messages_of, units
 from recollect.policies.importance import importance, kind_of, lowered
@@ -518,7 +519,7 @@ def _phrases(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 def _is_dull(word: str) -> bool:
     low = word.lower().replace("’", "'")
-    return low in STOP_WORDS or low in _DULL
+    return low in _DULL or low in FOREIGN or low.removesuffix("'s") in STOP_WORDS
 
 
 def _people(users: Iterable[Record]) -> list[str]:

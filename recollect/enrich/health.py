@@ -6,6 +6,7 @@ import re
 
 from recollect.enrich.clauses import Clause
 from recollect.enrich.names import words
+from recollect.enrich.people import KEY_OF_RELATION
 from recollect.enrich.values import Drafts, Match, Said, Value, in_table, known, listed, phrase, since
 from recollect.enrich.vocabulary import (
     ADJECTIVE_CONDITIONS,
@@ -204,6 +205,7 @@ AM_CONDITION = re.compile(
 _CONDITION_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00&/]|\Z|(?:and|but|so|which|that|since|because|as|too|for|now|btw|with|from|or"
     r"|in (?:my|both|one)"
+    r"|on (?:my|both|one) (?:hand|arm|leg|elbow|knee|foot|feet|face|scalp|skin|back|neck|chest|eye)s?"
     r"|cause|cuz|lol|these|right now|lately|if|it's|it|i|disorder|disease|pretty bad|really bad|sometimes|every|a lot"
     r"|quite|any ?(?:more|longer)|at all|after all)\b)"
 )
@@ -211,6 +213,7 @@ _CONDITION_END = re.compile(
 
 _NOT_ONES_OWN = re.compile(
     r"\bin (?:my|the) family\b|\bfamily history\b|\bsigns?\b|\bzodiac\b|\bhoroscope\b|\babout (?:my|the|it)\b"
+    r"|\bas an? (?:\w+ )?(?:therapist|nurse|doctor|counsell?or|psych\w+|paramedic|carer|social worker)\b"
 )
 
 
@@ -302,7 +305,7 @@ def diagnosed(said: Said, match: Match) -> Drafts:
 
 def am_condition(said: Said, match: Match) -> Drafts:
     """'I'm diabetic'."""
-    where = match["where"] or ""
+    where = (match["where"] or "").replace(" my ", " the ")
     first, last = match.start("what"), match.end("where") if where else match.end("what")
     yield said.fact("medical_condition", Value(ADJECTIVE_CONDITIONS[match["what"]] + where, first, last), 0.85)
 
@@ -319,12 +322,28 @@ _PRESCRIBER = (
     r"|psychiatrist)(?: [a-z]+)?)"
     r"(?:'ve| have| has| just| now)*"
 )
-PUT_ON = re.compile(rf"{_PRESCRIBER} (?:put me on|prescribed me|prescribed|started me on|switched me to) {_DOSE}")
+PUT_ON = re.compile(
+    rf"{_PRESCRIBER} (?:(?:put|started) me on|prescribed me|(?<!they )(?<!they've )(?<!they have )prescribed|(?<!they )"
+    rf"added|(?:switched|changed|swapped|moved) me (?:on)?to) {_DOSE}"
+)
+SWITCHED_MY = re.compile(
+    rf"(?:{_PRESCRIBER}|i(?:'ve| have)?(?: just| recently)*) (?:switched|changed|swapped|replaced) my "
+)
 TAKEN_OFF = re.compile(rf"{_PRESCRIBER} (?:took|taken) me off (?:the )?{_DOSE}")
 SWITCHED = re.compile(
-    rf"(?:{_PRESCRIBER} (?:switched|changed|moved) me|(?:i|i've|i have)(?: just| recently)* switched) from "
+    rf"(?:{_PRESCRIBER} (?:switched|changed|swapped|moved) me"
+    r"|(?:i|i've|i have)(?: just| recently)* (?:switched|swapped)) from "
 )
-_TO = re.compile(r" (?:on)?to ")
+STOPPED = re.compile(
+    r"(?:have |just |recently |finally |had to |have had to )*(?:(?:stopped|stop|quit|gave up|given up|give up|came off"
+    r"|come off|went off|gone off|got off|weaned off|tapered off)(?: taking| using)?) "
+    rf"(?:the |my )?{_DOSE}"
+)
+_FOR_NOW = re.compile(
+    r"\b(?:for (?:an?|the|my|two|three|four|five|\d+|some|now)|until|temporarily|today|tonight|before)\b"
+)
+"""What is stopped for a while is taken again: "I stopped aspirin for a week before the surgery"."""
+_TO = re.compile(r" (?:(?:on)?to|for|with) ")
 _NOT_REGULARLY = re.compile(
     r"\b(?:sometimes|occasionally|rarely|when|whenever|if|tonight|yesterday|once|as needed|before (?:a|my|the)|should"
     r"|instead|or|test|quiz|exam|course|class|article|paper|essay|project|research)\b"
@@ -338,10 +357,21 @@ _WAS_ON = re.compile(r"i was (?:\w+ )?(?:on|taking) ")
 
 def takes(said: Said, match: Match) -> Drafts:
     """'I take warfarin', 'I'm on metformin 500 mg': a closed list of what is taken regularly."""
-    if _NOT_REGULARLY.search(said.clause.low) or _WAS_ON.match(said.clause.low):
+    low = said.clause.low.replace(" instead", "") if match.re is PUT_ON else said.clause.low
+    if _NOT_REGULARLY.search(low) or _WAS_ON.match(low):
+        return
+    if said.ended and _FOR_NOW.search(said.clause.low, match.end()):
         return
     for value in listed(said.clause, match.end(), _medicine, most=6):
+        if match.re is PUT_ON and _FOR_SOMEBODY.match(said.clause.low, value.last):
+            return
         yield said.fact("medication", value, 0.88)
+
+
+_FOR_SOMEBODY = re.compile(
+    rf" for (?:him|her|them|(?:my|our|the) (?:[\w-]+ ){{0,2}}?(?:{'|'.join(map(re.escape, KEY_OF_RELATION))}))\b"
+)
+"""Whom else a medicine is prescribed for: "for my son", but not "for my anxiety"."""
 
 
 def switched(said: Said, match: Match) -> Drafts:
@@ -359,6 +389,12 @@ def _medicine_before(clause: Clause, at: int) -> Value | None:
     found = known(MEDICATIONS, clause, at)
     dosed = found and _DOSED.match(clause.low, found.last)
     return Value(found.text, found.first, dosed.end()) if found and dosed else found
+
+
+def stopped(said: Said, match: Match) -> Drafts:
+    """'I gave up the propranolol': for good, not for a while."""
+    if not _FOR_NOW.search(said.clause.low, match.end()):
+        yield from off(said, match)
 
 
 def off(said: Said, match: Match) -> Drafts:
@@ -380,7 +416,7 @@ _MEDICINE_END = re.compile(
     r"[\s\x00]*(?:[,.;!()&/\x00]|\Z|(?:and|but|so|for|since|twice|once|every|daily|each|in (?:the|\d|jan|feb|mar|apr"
     r"|may\b|june?\b|july?\b|aug|sep|oct|nov|dec)\w*|yesterday|today|at|now|too|also|because"
     r"|plus|with|tablets?|pills?|injections?|these days|again|btw|which|after|until|last|this|right now|any ?more"
-    r"|to (?:control|treat|manage|help))\b)"
+    r"|instead|to (?:control|treat|manage|help))\b)"
 )
 """What may follow a medicine, unlike something that only contains it: "lithium batteries"."""
 

@@ -37,12 +37,19 @@ _AFTER_NICKNAME = re.compile(
     r"[\s\x00]*(?:[,.!;()\x00-]|\Z|(?:instead|please|pls|from now on|for short|and|but|by the way|btw|thanks|ok|okay"
     r"|not|now|anytime|at work|at home|though|if|everywhere|online|lol|haha|because|since)\b|\W*\Z)"
 )
-_UNWELCOME = re.compile(
-    r"[\s,.;(–—-]{1,4}(?:(?:but|and|which|though|so) )?(?:(?:please|pls) )?(?:don't|dont|do not|never"
-    r"|(?:i )?(?:really )?(?:hate|loathe"
-    r"|can't stand|don't like|dont like|dislike) (?:it|that)|stop)\b(?! (?:be|worry|ask|know|mind|forget)\b)"
+_NO_LIKING = (
+    r"(?:i )?(?:really |absolutely |actually |secretly )?(?:hate|loathe|detest|can't stand|cannot stand|don't like"
+    r"|dont like|dislike)"
+)
+UNWELCOME = re.compile(
+    r"(?: (?:at|in|on) (?:the )?\w+)?[\s,.;(–—-]{1,4}(?:(?:but|and|which|though|so) )?(?:(?:please|pls) )?(?:don't|dont"
+    rf"|do not|never|{_NO_LIKING} (?:it|that)|stop|i(?:'d| would) rather|i(?:'d| would)?(?: much)? prefer)\b"
+    r"(?! (?:be|worry|ask|know|mind|forget|it|that)\b)"
+    rf"|(?: (?:at|in|on) (?:the )?\w+)?, which {_NO_LIKING}\b"
 )
 """After a name, it is not one to be called by: "my mum calls me Robert, please don't"."""
+HATES_IT = re.compile(rf"(?:but |and |which )?(?:{_NO_LIKING} (?:it|that)|please don't|pls don't)\b")
+"""The same in a sentence of its own: "They call me Bobby. I hate it"."""
 _NOT_CALLED = words(
     """
     crazy, back, later, maybe, when, if, a, an, the, whatever, anytime, anything, old-fashioned, old, weird,
@@ -98,7 +105,7 @@ def nicknames(said: Said, match: Match) -> Drafts:
         found is None
         or (found.text.split()[0].lower() in _NOT_CALLED and " " not in found.text)
         or "/" in said.clause.low[found.last : found.last + 1]
-        or _UNWELCOME.match(said.clause.low, found.last)
+        or UNWELCOME.match(said.clause.low, found.last)
         or _somebody_else(said, found)
     ):
         return

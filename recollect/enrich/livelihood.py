@@ -30,7 +30,7 @@ from recollect.enrich.values import (
     school,
     since,
 )
-from recollect.enrich.vocabulary import FORMER, INDUSTRIES, NOT_AN_OCCUPATION_BEFORE, OCCUPATIONS
+from recollect.enrich.vocabulary import FORMER, GAMES, INDUSTRIES, NOT_AN_OCCUPATION_BEFORE, OCCUPATIONS
 
 # ── Occupation ───────────────────────────────────────────────────────────────────────────────────
 
@@ -352,8 +352,17 @@ def _open_role(said: Said, at: int) -> Value | None:
     return Value(cut, found.first, found.first + len(cut))
 
 
+_FROM_PLAY = re.compile(
+    r" (?:early )?from (?:(?:professional|competitive|pro|playing) ){0,2}"
+    rf"(?:{'|'.join(map(re.escape, sorted(GAMES)))}|boxing|wrestling|racing|swimming|competitions?|competing|sports?)\b"
+)
+"""From a sport, people retire at thirty, and work: "I retired from boxing in 2010"."""
+
+
 def stated(said: Said, match: Match) -> Drafts:
     """'I'm a plasterer by trade', 'I'm retired', 'I'm self-employed': these need no list."""
+    if _FROM_PLAY.match(said.clause.low, match.end("what")):
+        return
     first, last = match.span("what")
     yield said.fact("occupation", Value(said.clause.text[first:last], first, last), 0.85)
 

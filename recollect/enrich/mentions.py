@@ -64,6 +64,16 @@ _KIN = {
     "brother": "brother, twin brother, brothers",
     "half_sister": "half-sister",
     "half_brother": "half-brother",
+    "stepbrother": "stepbrother",
+    "stepsister": "stepsister",
+    "stepmother": "stepmother, stepmom",
+    "stepfather": "stepfather, stepdad",
+    "stepson": "stepson",
+    "stepdaughter": "stepdaughter",
+    "mother_in_law": "mother-in-law, mother in law",
+    "father_in_law": "father-in-law, father in law",
+    "sister_in_law": "sister-in-law, sister in law",
+    "brother_in_law": "brother-in-law, brother in law",
     "mother": "mother, mom, mum, mama, mommy",
     "father": "father, dad, papa, daddy",
     "son": "son, little boy, baby boy",
@@ -267,6 +277,8 @@ def _mention(clause: Clause, first: int) -> Draft | None:
             if part or (len(written) <= 3 and not written.isupper())
             else _entity(clause, _KIND_OF[value.text], value)
         )
+    if _DAY_BEFORE.search(clause.text, max(0, first - LOOKED_BACK), first):
+        return None  # "3 Jan"
     if not familiar or first == 0 or not _meets_someone(clause, first, word):
         return None
     surname = _SURNAME.match(clause.text, first + len(word))
@@ -278,6 +290,7 @@ def _mention(clause: Clause, first: int) -> Draft | None:
     return _entity(clause, "person", Value(clause.text[first:last], first, last))
 
 
+_DAY_BEFORE = re.compile(r"\d(?:st|nd|rd|th)? \Z")
 _PART_OF = re.compile(
     r"\b(?:University|College|Bank|Museum|Institute|School|Church|Battle|Treaty|House|Duke|Prince|Queen|King|Republic"
     r"|Gulf|Bay|Port|Tower|Lord|Bishop|Taste|Best|Real|Heart|Spirit)s? (?:of|in|at) (?:the )?\Z"

@@ -95,7 +95,7 @@ _DESCRIBED = (
     r"(?:(?:\d{1,2}[ -](?:years?|yrs?|months?|weeks?)[ -]olds?|\d{1,2}yo|older|younger|little|big|dear|lovely"
     r"|beautiful|new|oldest|eldest|youngest|twin|baby|two|three|four|five|one|amazing|wonderful|good|close|old"
     r"|elderly|closest|dearest|best|first|second|other|adorable|cute|sweet|rescue|teenage|adopted|middle|only|then"
-    r"|current|black|white|orange|tabby|siamese|golden|tiny|long-?time|pet|new|crazy|2|3|4|small|direct|grown(?:-up)?"
+    r"|current|actual|real|poor|darling|beloved|black|white|orange|tabby|siamese|golden|tiny|long-?time|pet|new|crazy|2|3|4|small|direct|grown(?:-up)?"
     r"|adult|very|young|fat|fluffy|grumpy|ginger|gr[ae]y|brown|rescued|\w+[- ]mix) ){0,4}"
 )
 _NAMED = (
@@ -132,8 +132,8 @@ NAMED_LATER = re.compile(
 """'My girlfriend is in Hanoi, her name is Linh', with nobody else in between."""
 NAMES_THEM = re.compile(
     r"(?:(?:and|so|oh) )?(?:(?:his|her|its|it's|their) names?(?:'s| is| are)|(?:he|she|it|they)(?:'s| is|'re"
-    r"| are) (?:called"
-    r"|named)|(?:i|we)(?:'ve)?(?: just| have)? (?:named|called) (?:him|her|it|them)) "
+    r"| are) (?:called|named)|(?:he|she)(?:'s| is) an? (?:(?!who\b|that\b|and\b)[\w-]+ ){1,2}(?:called|named)"
+    r"|(?:i|we)(?:'ve)?(?: just| have)? (?:named|called) (?:him|her|it|them)) "
 )
 HAVE = re.compile(
     r"(?:also |just |recently |finally )?(?:(?<=i've )|(?<=we've )|(?:have|had|got|have got|own|adopted|rescued"
@@ -177,7 +177,8 @@ PARTED = re.compile(
     r"|today|in|on|two|three|a|and|but|so|because|after|recently)\b))"
 )
 _NO_LONGER = (
-    r"(?:have |just |recently |finally |actually )*(?:broke up|broken up|divorced|split up|split(?! (?:the|it|our"
+    r"(?:have |just |recently |finally |actually )*(?:broke up|broken up|divorced"
+    r"|split up(?! (?:the|our|it|this|that|everything|all|into|between|who|for)\b)|split(?! up\b)(?! (?:the|it|our"
     r"|this|that|everything|a (?!week|month|year|few|couple))\b)|separated"
     r"|got divorced|are divorced"
     r"|are no longer (?:together|a couple|an item)|aren't together any ?more|parted ways|ended things"
@@ -201,7 +202,13 @@ NOW_ALONE = re.compile(rf"(?:(?:recently|newly|now|freshly) )?(?:divorced|single
 NAMED_DIED = re.compile(
     r"(?P<name>[^\W\d_][\w'’-]+) (?:(?:has |just |sadly |suddenly )*(?:died|passed away)|was put down"
     r"|had to be put down)(?=[\s\x00]*(?:[,.!;]|\Z|(?:last(?= \w)|this|yesterday|today|on|two|three"
+    r"|in(?= (?:jan|feb|mar|apr|may\b|jun|jul|aug|sep|oct|nov|dec|the (?:spring|summer|autumn|fall|winter)\b)"
+    r"(?!\w* \d))"
     r"|a(?= (?:few |couple of )?(?:day|week|month))|and|recently)\b))"
+)
+PUT_TO_SLEEP = re.compile(
+    r"(?:i|we)(?:'ve| have)? had to (?:put (?P<name>[^\W\d_][\w'’-]+) (?:to sleep|down)"
+    r"|have (?P<other>[^\W\d_][\w'’-]+) (?:put to sleep|put down))\b(?! for\b)"
 )
 BOTH_BROKE_UP = re.compile(
     rf"(?:me and (?P<second>[^\W\d_][\w'’-]+)|(?P<name>[^\W\d_][\w'’-]+) and (?:i|me)) {_NO_LONGER}\b"
@@ -553,21 +560,35 @@ def we_parted(said: Said, match: Match) -> Drafts:
 
 def named_died(said: Said, match: Match) -> Drafts:
     """'Bruno died last week': the end of a pet, if there was one of that name."""
-    found = _written_name(said.clause, match.start("name"))
-    if found and found.last == match.end("name") and said.clause.text[found.first].isupper():
+    which = match.lastgroup or "name"
+    found = _written_name(said.clause, match.start(which))
+    if found and found.last == match.end(which) and said.clause.text[found.first].isupper():
         yield said.denied_fact("pet", found, 0.7)
 
 
 _MY_PARTNER = re.compile(r"my (?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?),? ")
 
 
+_OVER_NOW = re.compile(_OVER)
+
+
+def _is_careless(clause: Clause) -> bool:
+    """Whether there are no capitals but in "I", so that a name has none either."""
+    return clause.text.replace("I ", "i ").islower()
+
+
 def broke_up(said: Said, match: Match) -> Drafts:
     """'I broke up with Tom', 'Tom and I got divorced'."""
     at = match.end() if match.re is BROKE_UP else match.start("name" if match["name"] else "second")
     my = _MY_PARTNER.match(said.clause.low, at)
-    small = match.re is BOTH_BROKE_UP and said.clause.low[at:].split(" ", 1)[0] not in KEY_OF_RELATION
+    word = said.clause.low[at:].split(" ", 1)[0].rstrip(".,!;")
+    small = match.re is BOTH_BROKE_UP and word not in KEY_OF_RELATION
     found = person(said.clause, my.end() if my else at, named=small) if at >= 0 else None
     if found:
         yield said.ended_fact("partner", found, 0.88)
+    elif word.isalpha() and word not in KEY_OF_RELATION and word not in NOT_A_NAME and _is_careless(said.clause):
+        # Perhaps no name: it ends a partner of that name, if there was one, and says nothing else.
+        if match.re is BOTH_BROKE_UP or _OVER_NOW.match(said.clause.low, at + len(word)):
+            yield said.denied_fact("partner", Value(capital(word), at, at + len(word)), 0.85)
     elif match.re is PARTNER_AND_I_PARTED:
         yield from parted(said, match)

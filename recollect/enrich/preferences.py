@@ -402,7 +402,10 @@ _VERB = (
     r"|touch(?! a running)|test|text|phone|email|e-mail|message|contact|sign|confirm|spell|highlight|mark|speak|talk"
     r"|refer|treat|stick to|order|book)\b"
 )
-_LASTS = r"(?:from (?:now|here) on|in (?:the )?future|going forward)(?:,? (?:please|pls|thanks|ok))?\W*\Z"
+_LASTS = (
+    r"(?:from (?:now|here) on|in (?:the )?future|going forward|always|each time|every time)"
+    r"(?:,? (?:please|pls|thanks|ok))?\W*\Z"
+)
 _LASTS_OF_NOT = (
     r"(?:unless i (?:(?:explicitly |specifically )?(?:ask|say so|tell you|want (?:it|them))(?: to| for (?:it|them))?)"
     r"(?:,? (?:please|pls))?\W*\Z|ever again\b|(?:me|us) any ?more\b|(?:me|us)\b.{0,40} any ?more\W*\Z"

@@ -94,9 +94,9 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("am_not", True, rf"(?:i'm|im|i am) not {_PLAINLY}(?:actually |really )?"),
         ("do_not", True, rf"i (?:don't|do not|dont) {_PLAINLY}(?:actually |really |currently |even )?"),
         ("am", False,
-            r"(?:i'm|im|i am|we're both|we are both|i've been|ive been|i been|i have been|as|being(?!.*\b(?:must"
-            r"|would|could|sounds?|seems?)\b)|i(?= (?:living"
-            r"|based|working|originally"
+            r"(?:i'm|im|i am|we're both|we are both|i've been|ive been|i been|i have been|as(?!.* (?:he|she|they)"
+            r"(?!/)\b)|being(?!.*\b(?:must|would|could|sounds?|seems?|is|was|isn't|wasn't|has|can|means?|makes?|sucks?)\b)"
+            r"|i(?= (?:living|based|working|originally"
             r"|allergic"
             r"|married|born|raised|fluent|studying|vegan|vegetarian|into|from|a vegan|a vegetarian"
             r"|currently (?:living|working|based|studying)))) "),
@@ -230,6 +230,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (health.ALLERGY, health.allergy),
     (health.ALLERGY_TO, health.allergic),
     (health.TAKES, health.takes),
+    (health.STOPPED, health.stopped),
     (health.HAVE_CONDITION, health.condition),
     (interests.ENJOY, interests.enjoys),
     (interests.LIKE_TO, interests.likes_to),
@@ -329,6 +330,7 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.NOT_TO_BE_CALLED, identity.not_called),
     (identity.NAME_IS_NOT, identity.name_is_not),
     (people.NAMED_DIED, people.named_died),
+    (people.PUT_TO_SLEEP, people.named_died),
     (identity.THIS_IS, identity.this_is_name),
     (identity.THE_NAME_IS, identity.this_is_name),
     (identity.MYSELF, identity.this_is_name),
@@ -342,6 +344,7 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (health.PUT_ON, health.takes),
     (health.TAKEN_OFF, health.off),
     (health.SWITCHED, health.switched),
+    (health.SWITCHED_MY, health.switched),
     (homes.HOME, homes.home_is),
     (homes.HERE_IN, homes.here_in),
     (homes.TIMEZONE, homes.timezone),
@@ -459,6 +462,8 @@ def _told(stated: Sequence[Sentence], at: int) -> list[Draft]:
         if "this is " in sentence.low and speaks_of_others(before):  # "There's someone you should meet. This is Ben"
             drafts = [draft for draft in drafts if draft.key != "name"]
         introduced = any(draft.key == "name" and not draft.ends for draft in drafts)
+        if identity.HATES_IT.match(sentence.low):
+            found = [draft for draft in found if draft.key != "nickname" or draft.ends]
         before = sentence.text
         found += drafts
     return found
@@ -501,6 +506,7 @@ def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> 
         if measured := identity.MEASURED.search(sentence.low) or weighed:
             after = sentence.start + (0 if weighed else measured.end())
             facts = [draft for draft in facts if draft.key != "age" or draft.span[0] < after]
+    facts = [draft for draft in facts if not _is_unwelcome(draft, sentence)]
     if facts and livelihood.NOT_SURE.search(sentence.low):
         facts = [draft for draft in facts if draft.valid_from is None or draft.valid_from <= at]
     facts += _told_behind(whole)
@@ -512,6 +518,12 @@ def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> 
     meant = [setting.span for setting in settings]
     facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
     return facts + settings
+
+
+def _is_unwelcome(draft: Draft, sentence: Sentence) -> bool:
+    """Whether it is a name that the user does not want to be called by: "everyone calls me Bobby, I hate it"."""
+    named = draft.key == "nickname" and not draft.ends
+    return named and identity.UNWELCOME.match(sentence.low, draft.span[1] - sentence.start) is not None
 
 
 def _parted(said: Said, facts: list[Draft]) -> list[Draft]:
@@ -564,13 +576,14 @@ def _put_right(sentence: Sentence, at: int) -> Iterator[Draft]:
 def _otherwise(text: str, at: int, answered: str) -> Iterator[Draft]:
     """'No, Basel' after 'You live in Bern' says 'I live in Basel', and that it was never Bern.
 
-    A value in lower case must be a known one: "no, thanks" and "no, wait" are answers too.
+    A value in lower case must be a known one: "no, thanks" and "no, wait" are answers too. What is put right is what
+    was said last: "no, Bergen" after "Your sister Ingrid lives in Oslo" does not give Ingrid another name.
     """
     if (otherwise := said_otherwise(text, answered)) is None:
         return
     told, other = otherwise
     wrong = [draft for draft in _facts(Clause(told, lowered(told), 0, 0), at) if not draft.ends]
-    if len(wrong) != 1 or wrong[0].value not in told:
+    if len(wrong) != 1 or not _SAID_LAST.fullmatch(told.rpartition(wrong[0].value)[2]) or wrong[0].value not in told:
         return
     value = text[slice(*other.span("value"))]
     said = told.replace(wrong[0].value, value, 1)
@@ -580,6 +593,7 @@ def _otherwise(text: str, at: int, answered: str) -> Iterator[Draft]:
             yield replace(draft, span=other.span("value"), corrects=True, instead_of=wrong[0].value)
 
 
+_SAID_LAST = re.compile(r"\W*(?:now|at the moment|these days|currently)?\W*")
 _MARKED = re.compile(r"\s*[,;:–—-]\s*")
 
 

@@ -263,7 +263,8 @@ OPENER = (
     r"|for context|for reference|for the record|for what it's worth|fwiw|as (?:i|you) (?:said|mentioned|know)"
     r"|like i said|as a reminder|reminder|remember(?: that)?|keep in mind(?: that)?|note(?: that)?"
     r"|please note(?: that)?|please remember(?: that)?|bear in mind(?: that)?|fun fact|full disclosure"
-    r"|i (?:already said|(?:already |just )?(?:told you|mentioned))(?: that)?|i should (?:mention|add|note)(?: that)?"
+    r"|i (?:already said|(?:already |just )?(?:told you|mentioned))(?: that)?"
+    r"|(?:i )?should (?:say|mention|add|note)(?: that)?"
     r"|(?:i )?forgot to (?:mention|say|add)(?: that)?|oops|whoops"
     r"|the reason i(?:'m)? ask(?:ing)?(?: this)? is(?: that| because)?"
     r"|(?:i'm )?asking because|did i mention(?: that)?|let me introduce myself|to introduce myself"
@@ -329,7 +330,8 @@ _AGREED = pattern_of(r"[\s,]{1,2}(?:ok|okay|k|please|thanks)\s*\Z")
 """What makes a request polite, not a question: "be blunt with me, ok?"."""
 _TELLS_MORE = pattern_of(rf"\s?[,)–—-]\s{{0,3}}{_RELATIVE}")
 _POLITE = pattern_of(
-    r"(?:can|could|would|will) you (?:please |pls |just |kindly )*(?:always\b|never\b|stop\b|keep (?:your|all)\b"
+    r"(?:can|could|would|will) you (?:please |pls |just |kindly )*(?:always\b|never\b|stop\b"
+    r"|keep (?:your\b|(?:all )?(?:the )?(?:answers|replies|responses)\b|all\b)"
     r"|not (?=(?:start|begin|end|use|add|say|repeat|call|send|give|put|include|apologi[sz]e|assume|write|mention)\b)"
     r"|remember\b|call me\b|[^,;?]{3,40} and (?:stop|always|never)\b|.{0,60}\b(?:from now on|going forward"
     r"|in (?:the )?future|by default|every time)\b)"

@@ -159,6 +159,16 @@ def _doing(clause: Clause, at: int) -> Value | None:
     return Value(match.group(), at, match.end()) if match else None
 
 
+_MEASURES = words(
+    """
+    metric, imperial, celsius, centigrade, fahrenheit, feet, foot, inches, inch, miles, yards, pounds, ounces, stones,
+    kilometers, kilometres, kilos, grams, litres, liters, gallons, pints, meters, metres, centimeters, centimetres, am,
+    pm
+    """
+)
+"""Disliked, units are a wish about the answers, not a taste: "I can't stand feet and inches"."""
+
+
 def dislikes(said: Said, match: Match) -> Drafts:
     """'I can't stand horror movies', 'I don't like mushrooms'."""
     if not said.ended and not _LESS.search(said.clause.low):
@@ -176,6 +186,8 @@ def _tastes(said: Said, match: Match, key: str) -> Drafts:
     if _PASSING.search(said.clause.low):
         return
     for value in _things(said.clause, match.end()):
+        if value.text.lower() in _MEASURES:
+            continue
         if value.text.startswith("the ") and match.group().endswith("like "):
             return  # "I like the Classic" chooses among what was offered
         active = value.text.lower() in HOBBIES

@@ -207,11 +207,11 @@ CONDITIONS = proper(
     disease, afib, atrial fibrillation, hypothyroidism, hyperthyroidism, Hashimoto's, PCOS, endometriosis, eczema,
     psoriasis, rosacea, acne, vitiligo, sleep apnea, insomnia, narcolepsy, tinnitus, glaucoma, cancer, breast
     cancer, leukemia, COPD, cystic fibrosis, sickle cell, hemophilia, anemia, kidney disease, hepatitis, HIV, long
-    covid, chronic fatigue syndrome, ME/CFS, POTS, Parkinson's, scoliosis, sciatica, a herniated disc=herniated
-    disc, plantar fasciitis, carpal tunnel, gout, vertigo, color blindness, chronic pain, chronic back pain, hay
-    fever, sinusitis, Tourette's, cerebral palsy, Ehlers-Danlos, a heart condition=heart condition, a thyroid
-    condition=thyroid condition, panic disorder, social anxiety, an anxiety disorder=anxiety disorder, generalized
-    anxiety disorder, generalised anxiety disorder, seasonal affective disorder, insulin resistance, Alzheimer's,
+    covid, chronic fatigue syndrome, ME/CFS, POTS, Parkinson's, scoliosis, sciatica, herniated disc, plantar
+    fasciitis, carpal tunnel, gout, vertigo, color blindness, chronic pain, chronic back pain, hay fever, sinusitis,
+    Tourette's, cerebral palsy, Ehlers-Danlos, heart condition, thyroid condition, panic disorder, social anxiety,
+    anxiety disorder, generalized anxiety disorder, generalised anxiety disorder, seasonal affective disorder,
+    insulin resistance, Alzheimer's,
     dementia, ankylosing spondylitis, diverticulitis, angina, arrhythmia, Graves' disease, Raynaud's, Sjogren's,
     Meniere's, macular degeneration, hemochromatosis, myasthenia gravis, muscular dystrophy, spina bifida, postpartum
     depression, agoraphobia, dyscalculia, restless legs syndrome, emphysema, hypoglycemia, lymphoma, melanoma,
@@ -219,7 +219,7 @@ CONDITIONS = proper(
     lymphedema, sarcoidosis, gastroparesis, hypermobility, kidney stones, gallstones, motion sickness, seasickness,
     seasick=motion sickness, carsick=motion sickness,
     travel sickness, varicose veins, shingles, coeliac, shin splints, tendonitis, tendinitis, bursitis, cataracts,
-    heart failure, a pacemaker=pacemaker, polymyalgia, lactose intolerance
+    heart failure, pacemaker, polymyalgia, lactose intolerance
     """
 )
 MEDICATIONS = proper(

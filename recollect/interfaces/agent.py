@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from recollect.context_policy import ContextPolicy
-from recollect.interfaces.phrases import asks_of_before, held, holds, keys_asked
+from recollect.interfaces.phrases import asks_of_before, held, holds, keys_asked, kind_asked
 from recollect.interfaces.small_talk import (
     ITSELF,
     NOT_FROM_MEMORY,
@@ -28,10 +28,12 @@ from recollect.interfaces.small_talk import (
 from recollect.layers import FACT_LAYERS
 from recollect.policies.dates import span_of
 from recollect.policies.fencing import shown
-from recollect.policies.keys import PEOPLE, key_of
+from recollect.policies.graphs import USER
+from recollect.policies.keys import ALIASES, PEOPLE, key_of
 from recollect.policies.words import query_terms, terms
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime, as_ms
+from recollect.sections import KEY_OF
 from recollect.session import Session
 
 if TYPE_CHECKING:
@@ -54,6 +56,14 @@ RUNNER_UP = 0.75
 FOUND_MAX = 50
 """How many memories are searched for those that are part of a limited context."""
 _ANIMAL = re.compile(r"\b(?:(?P<dog>dogs?|pupp(?:y|ies))|cats?|kittens?)\b", re.IGNORECASE)
+_OF_SOMEBODY = re.compile(
+    rf"\bmy (?:[\w-]+ ){{0,2}}?(?:{'|'.join(alias for alias, key in ALIASES.items() if key in PEOPLE)}"
+    rf"|{'|'.join(PEOPLE)})s?\b",
+    re.IGNORECASE,
+)
+"""Questions about somebody in the user's life, which nothing known of the user answers: "how old is my grandma?"."""
+FAMILY = ("child", "parent", "sibling", "relative")
+"""Those of them that say little: a parent may be a mother or a stepfather."""
 BOUGHT = ("vehicle", "device")
 """Keys of things that have a price."""
 _PRICE = re.compile(
@@ -236,7 +246,7 @@ async def _from_profile(
     """What the profile holds on the one thing users ask about themselves, and how to say it."""
     if named := _WHO_IS.match(question.strip()):
         people = tuple(fact for fact in await _known_of(chat, policy) if _is_named(fact, named["name"]))
-        return people, await _told_now(chat, people, now, policy) if people else ""
+        return people, await _told_now(chat, await _by_kind(chat, people), now, policy) if people else ""
     if not _OWN.search(question):
         return (), ""
     known = await _known_of(chat, policy)
@@ -273,6 +283,11 @@ async def _of_kind(chat: Session, question: str, facts: tuple[Fact, ...]) -> tup
 
     None if all of them are known to be of another kind.
     """
+    if (kin := kind_asked(question)) and all(fact.key in FAMILY for fact in facts):
+        shown_as = await _by_kind(chat, facts)
+        pairs = [*zip(facts, shown_as, strict=True)]  # a half-brother is a brother
+        alike = [(fact, kind) for fact, kind in pairs if kind.key == fact.key or kind.key.endswith(kin)]
+        return tuple(fact for fact, _ in alike), tuple(kind for _, kind in alike)
     asked = _ANIMAL.search(question)
     if asked is None or any(fact.key != "pet" for fact in facts):
         return facts, facts
@@ -282,6 +297,18 @@ async def _of_kind(chat: Session, question: str, facts: tuple[Fact, ...]) -> tup
     if not meant and not all(type in ("dog", "cat") for type in types):
         return facts, facts
     return meant, tuple(replace(fact, key=kind) for fact in meant)
+
+
+async def _by_kind(chat: Session, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """The same facts under what somebody is more exactly: a parent may be a stepfather."""
+    if not any(fact.key in FAMILY for fact in facts):
+        return facts
+    told = [each for each in await chat.user.graph.relations() if each.names[0] == USER]
+    kinds = {each.names[1].casefold(): each.relation for each in told if KEY_OF.get(each.relation) in FAMILY}
+    return tuple(
+        replace(fact, key=kind) if KEY_OF.get(kind := kinds.get(fact.value.casefold(), "")) == fact.key else fact
+        for fact in facts
+    )
 
 
 def _is_named(fact: Fact, name: str) -> bool:
@@ -469,11 +496,18 @@ def _put_right(question: str, best: Hit, hits: Sequence[Hit]) -> list[Hit]:
 def _may_be_quoted(record: Record, question: str) -> bool:
     """Whether it is quotable: no earlier question of the user, no assistant's words unless asked for, no bare name."""
     role = record.data.get("role")
-    if record.layer == "entity":
+    if record.layer == "entity" or _is_beside_the_fact(record):
+        return False
+    if record.layer in FACT_LAYERS and record.data.get("key") not in PEOPLE and _OF_SOMEBODY.search(question):
         return False
     if role == "assistant":
         return _OF_YOU.search(question) is not None
     return not all(is_question(sentence) for sentence in _sentences(record.content))
+
+
+def _is_beside_the_fact(record: Record) -> bool:
+    """Whether it only repeats a fact of the user in the words of the graph: "user works at Acme"."""
+    return record.layer == "relation" and record.data["relation"] in KEY_OF and record.data["names"][0] == USER
 
 
 def _said(question: str, hits: Sequence[Hit], sure: bool, now: datetime) -> str:

@@ -43,6 +43,8 @@ _HAD = {
     "hobby": ("hobby", "hobbies"),
 }
 """Your THING is ..., your THINGS are ...; other keys go by their own name."""
+_STATES = frozenset(("retired", "unemployed", "self-employed", "between jobs", "out of work", "on parental leave"))
+"""What the key of an occupation holds, and nobody works as."""
 _WISHED = {
     "tone": "a {} tone",
     "verbosity": "{} answers",
@@ -57,6 +59,15 @@ _WISHED = {
 """You prefer ..."""
 _WITHOUT = {"emoji": ("emoji", "answers {}"), "code_comments": ("comments", "code {}")}
 """What somebody wants to have or not to have."""
+
+_KINDS = """
+    son, daughter, brother, sister, mother mum mom mama, father dad papa, stepmother stepmom, stepfather stepdad,
+    stepbrother, stepsister, grandmother grandma gran granny nan nana, grandfather grandpa grandad granddad, grandson,
+    granddaughter, aunt auntie, uncle, cousin, niece, nephew
+"""
+_KIND_OF = {word: each.split()[0] for each in _KINDS.split(",") for word in each.split()}
+_KIND = re.compile(rf"\bmy (?:\w+ ){{0,2}}?(?P<kind>{'|'.join(_KIND_OF)})(?:s|'s|’s)?\b", re.IGNORECASE)
+"""What somebody in the family is to the user, as people say it and as the graph calls it."""
 
 _AM_OR_DO = r"(?:'m|’m| am| do| did| was)"
 _ASKED = (
@@ -133,6 +144,16 @@ def asks_of_before(question: str) -> bool:
     return _BEFORE.search(question) is not None
 
 
+def kind_asked(question: str) -> str | None:
+    """What somebody asked about is to the user, if that is said more exactly than by a key.
+
+    >>> kind_asked("What's my grandma's name?"), kind_asked("Who are my children?")
+    ('grandmother', None)
+    """
+    asked = _KIND.search(question)
+    return _KIND_OF[asked["kind"].lower()] if asked else None
+
+
 def keys_asked(question: str, known: Sequence[tuple[str, str]]) -> list[str]:
     """The keys that a question about oneself asks for, among those with a known value (key, value).
 
@@ -170,6 +191,8 @@ def _said(key: str, values: Sequence[str], *, was: bool) -> str:
     told = listed(values)
     if key in PREFERENCES:
         return f"You {'preferred' if was else 'prefer'} {_wish(key, told)}"
+    if key == "occupation" and len(values) == 1 and told.lower() in _STATES:
+        return f"You {'were' if was else 'are'} {told}"
     if key == "occupation":
         return f"You {'worked' if was else 'work'} as {listed([_with_article(value) for value in values])}"
     if key == "vehicle":

@@ -100,11 +100,11 @@ def span_of(question: str, at: int, language: str = "en") -> Span | None:
     >>> [iso(time)[:10] for time in span_of("Whom did I meet between March and June 2023?", 1_700_000_000_000)]
     ['2023-03-01', '2023-07-01']
     """
-    text = question[:QUESTION_CHARACTERS].lower()
-    if language != "en":
-        text = _in_english(text, language)
-    now = as_datetime(at)
+    asked = question[:QUESTION_CHARACTERS].lower()
+    text, now = asked if language == "en" else _in_english(asked, language), as_datetime(at)
     found = _between(text, now) or _first(text, now)
+    if found is None and text is not asked:  # people who talk in two languages may name the time in English
+        found = _between(asked, now) or _first(asked, now)
     return None if found is None or found[0] >= found[1] else (as_ms(found[0]), as_ms(found[1]))
 
 
@@ -133,7 +133,10 @@ def _in_english(text: str, language: str) -> str:
     own = spoken(language)
     if own is None or not own.row.times:
         return text
-    said = f" {' '.join(split(text))} "
+    asked = split(text)
+    if own.is_english(asked):
+        return text
+    said = f" {' '.join(asked)} "
     for phrase, english in own.times.items():
         if " " in phrase:
             said = said.replace(f" {phrase} ", f" {english}{_DONE} ")

@@ -161,9 +161,12 @@ _SPELLINGS = {
     "education": "school university college degree studied alma_mater major field_of_study studies",
     "partner": "spouse wife husband girlfriend boyfriend fiance fiancee fiancé fiancée significant_other married_to",
     "child": "children kid kids son daughter sons daughters",
-    "parent": "parents mother father mom mum dad",
-    "sibling": "siblings brother sister brothers sisters",
-    "relative": "relatives family grandmother grandfather aunt uncle cousin niece nephew",
+    "parent": "parents mother father mom mum dad mama papa stepmother stepfather stepmom stepdad",
+    "sibling": "siblings brother sister brothers sisters half_brother half_sister stepbrother stepsister",
+    "relative": (
+        "relatives family grandmother grandfather grandma grandpa gran granny nan nana grandad granddad grandson "
+        "granddaughter aunt auntie uncle cousin niece nephew"
+    ),
     "friend": "friends best_friend bestie",
     "roommate": "roommates flatmate flatmates housemate housemates",
     "neighbour": "neighbours neighbor neighbors",

@@ -125,7 +125,7 @@ LANGUAGES: dict[str, Language] = {
         sido sea estoy está estás estamos están estaba estaban estar he has ha hemos han había habían haber hay hubo
         tengo tienes tiene tenemos tienen tenía tener puedo puede puedes podía poder quiero quiere quería debo debe
         hago hace hacer hizo hice voy va vas vamos van iba ir todo toda todos todas algo alguien algún alguna otro
-        otra mismo misma tan tanto tipo clase dime di recuérdame recuerda favor
+        otra mismo misma tan tanto tipo dime di recuérdame recuerda favor
         """,
         "tú te ti tu tus tuyo tuya usted ustedes vos os vosotros vuestro vuestra",
         "cuándo, qué día, qué fecha, qué hora, qué año, qué mes, cuánto tiempo, hace cuánto",

@@ -308,8 +308,11 @@ def asks_for_latest(question: str, language: str = "en") -> bool:
     >>> asks_for_latest("What is my current address?"), asks_for_latest("Where did I live?")
     (True, False)
     """
-    phrases, asked = (_ENGLISH, question) if language == "en" else _heard(question, language)
-    return phrases.latest.search(asked) is not None
+    if language == "en":
+        return _LATEST.search(question) is not None
+    phrases, asked = _heard(question, language)
+    # Italian "ora" is now, but also the hour of "a che ora".
+    return phrases.latest.search(phrases.when.sub("", asked, 1)) is not None
 
 
 def _spoken(language: str) -> Spoken | None:
@@ -319,9 +322,9 @@ def _spoken(language: str) -> Spoken | None:
 
 
 def _heard(question: str, language: str) -> tuple[_Phrases, str]:
-    """The phrases of this language, and the question as they are looked for in it."""
-    own = _spoken(language)
-    return (_ENGLISH, question) if own is None else (_phrases(own), " ".join(split(question)))
+    """The phrases of the language that the question is in, and the question as they are looked for in it."""
+    own, words = _spoken(language), split(question)
+    return (_ENGLISH, question) if own is None or own.is_english(words) else (_phrases(own), " ".join(words))
 
 
 @cache

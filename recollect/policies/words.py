@@ -38,6 +38,9 @@ STEM_LETTERS = 32
 """Longer words of other languages than English are not stemmed: some stemmers take long for them, and no word of a
 language is that long with an ending that matters."""
 
+ENGLISH_MIN = 2
+"""Small words of English that a text must have to be taken for English where another language is expected."""
+
 QUERY_TERMS_MAX = 64
 """Terms of one question. More would make it slower but no clearer."""
 
@@ -180,9 +183,11 @@ def content_words(text: str, language: str = "en") -> list[str]:
 
 def _asked_for(words: list[str], language: str) -> list[str]:
     """The words of a question without those that only make it one."""
-    if language != "en":
-        own = spoken(language)
-        return words if own is None else [_bare(word) for word in words if own.searches_for(word)]
+    own = None if language == "en" else spoken(language)
+    if own is not None and not own.is_english(words):
+        return [_bare(word) for word in words if own.searches_for(word)]
+    if own is None and language != "en":
+        return words
     return [
         word
         for before, word in zip(("", *words), words, strict=False)
@@ -312,6 +317,13 @@ class Spoken:
     def searches_for(self, word: str) -> bool:
         """Whether a word says something about what is searched for: "c'est" does not, "l'ami" does."""
         return word not in self.stop_words and word.rpartition("'")[2] not in self.stop_words
+
+    def is_english(self, words: Sequence[str]) -> bool:
+        """Whether a text is in English after all, by its small words: some people talk in both languages."""
+        english = sum(word in STOP_WORDS for word in words)
+        if english < ENGLISH_MIN or not self.row.times:
+            return False
+        return english > sum(word in self.stop_words or word in self.times for word in words)
 
     def has_stem(self, form: str) -> bool:
         """Whether a form of a word has a stem. Words with digits or signs in them have none."""

@@ -82,6 +82,41 @@ async def test_of_several_pets_the_one_of_the_kind_asked_about_is_named():
     assert (await _ask("What is my dog called?", told=only)).startswith("I don't remember that exactly.")
 
 
+@pytest.mark.parametrize(
+    "question", ["How old is my grandma?", "What is the name of my cat?", "Where does my brother work?"]
+)
+async def test_what_is_known_of_the_user_does_not_answer_a_question_about_somebody_else(memory, clock, question):
+    mara, now = memory.user("mara"), as_datetime(clock())
+    for key, value in (("name", "Mara"), ("age", "20"), ("employer", "Acme"), ("occupation", "nurse")):
+        await mara.add_fact(key, value)
+    await mara.session("monday").add_message("user", "My brother Duarte is here, and my grandma Lurdes.")
+    await memory.work()
+    said = await MemoryAgent().reply(mara.session("later"), question, at=now)
+    assert "your name" not in said.lower() and "you are" not in said.lower() and "you work" not in said.lower()
+    assert "“user " not in said
+
+
+async def test_of_a_family_the_one_asked_about_is_named_as_what_they_are():
+    told = (
+        "My daughter Marijke is in Canada.",
+        "My stepdad Rui cooks.",
+        "My mum Lena sings.",
+        "My half-brother Bram is five.",
+        "My grandma Lurdes is 83.",
+    )
+    assert (await _ask("Who is Rui?", told=told)).startswith("Your stepfather is Rui. On Monday")
+    assert (await _ask("What's my mum's name?", told=told)).startswith("Your mother is Lena. On Monday")
+    assert (await _ask("What is my brother's name?", told=told)).startswith("Your half brother is Bram. On Monday")
+    assert (await _ask("What is my granny called?", told=told)).startswith("Your grandmother is Lurdes. On Monday")
+    assert "Your" not in await _ask("What is my son's name?", told=told)
+    assert (await _ask("Who are my parents?", told=told)).startswith("Your parents are Rui and Lena.")
+
+
+async def test_nobody_works_as_a_retired():
+    assert (await _ask("What do I do for a living?", told=("I'm retired now.",))).startswith("You are retired. On")
+    assert (await _ask("What do I do for a living?", told=("I am unemployed.",))).startswith("You are unemployed. On")
+
+
 async def test_known_facts_are_told_as_they_are_now():
     told = await _ask("What is my job?")
     assert told.startswith("You work as a structural engineer. On Monday 2 November you said: “")

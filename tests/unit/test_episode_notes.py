@@ -71,6 +71,17 @@ def test_a_topic_is_a_thing_and_never_an_action() -> None:
     assert not {"due", "call", "called", "eat"} & {topic.lower() for topic in notes.topics}
 
 
+def test_a_pronoun_is_no_topic_in_any_language() -> None:
+    notes = written(
+        talk(
+            "She's flown in, and she's staying.", "I see.", "She's tired of cake. Ich bin da, ich koche.", "I see.",
+            "Ich back a cake, and she's asleep over the cake.", "I see.",
+        )
+    )  # fmt: skip
+    assert "cake" in notes.topics
+    assert not {"she", "she's", "ich"} & {topic.lower() for topic in notes.topics}
+
+
 def test_an_episode_names_people_dates_decisions_and_what_is_open() -> None:
     notes = written(TRIP)
     assert notes.people == ("Meera",)

@@ -274,6 +274,28 @@ def test_no_time_is_understood_where_none_is_told(code, text):
     assert span_of(text, AT, code) is None
 
 
+@pytest.mark.parametrize("code", KNOWN)
+@pytest.mark.parametrize(
+    "asked", ["What did I do in May 2023?", "What did I say last week?", "Since last year in Madrid?"]
+)
+def test_a_time_named_in_english_is_understood_by_those_who_talk_in_two_languages(code, asked):
+    assert span_of(asked, AT, code) == span_of(asked, AT) is not None
+
+
+@pytest.mark.parametrize("code", KNOWN)
+def test_a_question_in_english_is_one_in_every_language(code):
+    asked = Asked.of("How many cats did I have when I was ten, and what did you say?", code)
+    assert (asked.many, asked.you) == (True, True)
+    assert Asked.of("When did I buy the boat?", code).when
+    assert asks_for_latest("What is the current address of the shop?", code)
+    assert query_terms("What did the gardener do?", code) == terms("gardener", code)
+
+
+def test_what_means_several_things_is_not_taken_for_the_other():
+    assert not asks_for_latest("A che ora parte il treno?", "it") and asks_for_latest("Dove lavoro ora?", "it")
+    assert query_terms("¿Cuándo es mi clase de yoga?", "es") == terms("clase yoga", "es")
+
+
 def test_a_date_in_digits_is_understood_in_every_language():
     found = {span_of("Was war am 2023-05-03?", AT, code) for code in (*LANGUAGES, "en", "xx")}
     assert found == {(1_683_072_000_000, 1_683_158_400_000)}

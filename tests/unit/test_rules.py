@@ -66,6 +66,12 @@ def test_a_correction_is_learned_in_a_sentence_and_not_as_a_bare_name() -> None:
     assert lessons == ["Karim is my brother in law not my cousin, people always mix it up"]
 
 
+def test_a_request_that_ends_with_always_is_kept() -> None:
+    for said in ("give me the short version always", "check the numbers every time, please"):
+        assert [draft.value for draft in read(said, AT) if draft.layer == "learning"] == [said]
+    assert not read("give up always", AT) and not read("I check the numbers every time", AT)
+
+
 @pytest.mark.parametrize(
     "said", ['No, I meant "retries"', "No I meant the `timeout` parameter", 'Please stop saying "great question"']
 )
@@ -209,10 +215,90 @@ def test_names_are_read_from_a_sentence_in_another_language_but_no_facts() -> No
         ("not vegan anymore btw", "diet", "vegan"),
         ("I'm not allergic to penicillin after all", "allergy", "penicillin"),
         ("I haven't worked at Lidl since March", "employer", "Lidl"),
+        ("gave up the propranolol, it made me dizzy", "medication", "propranolol"),
+        ("I came off sertraline in May", "medication", "sertraline"),
+        ("ok update: broke up with yannick", "partner", "Yannick"),
+        ("me and yannick split up", "partner", "Yannick"),
+        ("Pepper died in June", "pet", "Pepper"),
+        ("we had to put Biscuit to sleep yesterday", "pet", "Biscuit"),
     ],
 )
 def test_an_end_names_who_or_what_has_ended(text: str, key: str, value: str) -> None:
     assert learned(text) == [(key, True, value)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("my GP swapped me to topiramate", ("medication", "topiramate")),
+        ("the doctor has added atorvastatin", ("medication", "atorvastatin")),
+        ("I'm Maren, night-shift nurse on a cardiac ward", ("occupation", "night-shift nurse")),
+        ("should say I don't eat meat, so leave that out when I ask for lunches", ("avoids", "meat")),
+        ("can you keep answers short, I read them between two alarms", ("verbosity", "concise")),
+        ("and then there's my actual brother Duarte, 24, he's in the army", ("sibling", "Duarte")),
+        ("I got a dog. He is a schnauzer called Bosse.", ("pet", "Bosse")),
+        ("they put me on Mounjaro instead", ("medication", "Mounjaro")),
+        ("I have a heart condition", ("medical_condition", "heart condition")),
+        ("I have a pacemaker", ("medical_condition", "pacemaker")),
+        ("I have eczema on my hands", ("medical_condition", "eczema")),
+        ("The doctor has changed my lisinopril to losartan because of the cough.", ("medication", "losartan")),
+        ("I'm deaf in my left ear", ("medical_condition", "deafness in the left ear")),
+    ],
+)
+def test_what_is_said_in_passing_is_learned(text: str, says: tuple[str, str]) -> None:
+    assert says in {(key, value) for key, ends, value in learned(text) if not ends}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My brother Tom changed his life. Moved to Perth in May.",
+        "Tom is doing great. Got a job at Google!",
+        "She is so happy. Moved to Perth in May.",
+        "As a nurse, she is used to nights.",
+        "as a teacher he earns next to nothing",
+        "Being a nurse is exhausting",
+        "being from Ohio is no crime",
+        "I deal with depression every day as a therapist",
+        "as a student I lived on noodles",
+        "As a teacher, I was always tired.",
+        "as soon as I'm a doctor I'll move",
+        "they prescribed gabapentin for the dog",
+        "the doctor prescribed sertraline for my son",
+        "Mum is in hospital. They prescribed warfarin.",
+    ],
+)
+def test_what_is_true_of_somebody_else_or_of_anybody_is_not_learned_of_the_user(text: str) -> None:
+    assert {key for key, _, _ in learned(text)} <= {"sibling"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "everyone calls me Bobby, I hate it",
+        "Everyone calls me Bobby. I hate it.",
+        "they call me Ginger at work, which I hate",
+        "people call me Liz but I prefer Elizabeth",
+        "I can't stand feet and inches",
+        "I retired from boxing in 2010",
+        "I stopped propranolol for a week before the surgery",
+        "me and tom split up the chores",
+    ],
+)
+def test_what_is_unwelcome_over_for_a_while_or_meant_otherwise_is_not_learned(text: str) -> None:
+    assert learned(text) == []
+
+
+@pytest.mark.parametrize(
+    "said", ["as a nurse I need good shoes", "as a nurse, I've seen it all", "as a nurse I get up at 5"]
+)
+def test_who_speaks_as_a_nurse_is_one(said: str) -> None:
+    assert learned(said) == [("occupation", False, "nurse")]
+
+
+def test_a_move_after_a_sentence_about_both_or_about_a_thing_is_the_users() -> None:
+    for before in ("My wife and I are happy.", "The flat in Leeds was too small.", "My life changed.", "Hi Anna!"):
+        assert ("city", False, "York") in learned(f"{before} Moved to York in May.")
 
 
 def test_a_move_is_dated_against_the_time_of_the_message() -> None:
@@ -290,6 +376,9 @@ def test_a_bare_no_corrects_what_the_assistant_just_said(told, text, key, value,
         ("Your dog is called Max.", "no, wait"),
         ("If you live in Bern, take the tram.", "No, Basel"),
         ("Your sister lives in Bern.", "no, Basel"),
+        ("Your sister Ingrid lives in Oslo.", "no, Bergen"),
+        ("You live in Leeds with Tobi.", "no, Toby"),
+        ("Your dog Rex is four years old.", "no, Five"),
         ("You should live in Bern.", "No, Basel"),
         ("You live in Bern.", "No, that's my brother"),
     ],
@@ -420,6 +509,11 @@ def test_the_user_lives_in_the_nearest_place_and_that_lies_in_the_wider_one() ->
     assert related("I live in Portland, Oregon") == {("", "lives_in", "Portland"), ("Portland", "located_in", "Oregon")}
 
 
+def test_a_stepfather_is_no_father_and_a_mother_in_law_no_mother() -> None:
+    assert ("", "stepfather", "Rui") in related("mum lives in Porto with my stepdad Rui")
+    assert ("", "mother_in_law", "Greta") in related("my mother-in-law Greta is here")
+
+
 def test_what_a_sister_does_is_her_own_relation() -> None:
     assert related("my sister Ana lives in Oslo") == {("", "sister", "Ana"), ("Ana", "lives_in", "Oslo")}
     drafts = read("My sister Ana lives in Oslo.", AT)
@@ -432,6 +526,10 @@ def test_names_in_a_statement_become_entities() -> None:
     drafts = read("We met Dr. Okafor in Oslo on 3 May 2023 and took my iPad along.", AT)
     named = {(d.key, d.value) for d in drafts if d.layer == "entity"}
     assert {("person", "Dr. Okafor"), ("place", "Oslo"), ("date", "2023-05-03"), ("product", "iPad")} <= named
+
+
+def test_an_abbreviated_month_is_nobody() -> None:
+    assert not read("my wife is due on 3 Jan so I'm out from 20 Dec", AT)
 
 
 def test_a_part_of_a_longer_name_is_not_an_entity() -> None:
