@@ -111,6 +111,7 @@ Policy = Annotated[
         }
     ),
 ]
+TrustGiven = Annotated[Any, WithJsonSchema(choice_of(("trusted", "untrusted")))]
 Switch = Annotated[Any, WithJsonSchema({"type": "boolean"})]
 Anything = Annotated[Any, WithJsonSchema({})]
 
@@ -190,6 +191,8 @@ class NewMessage(Body):
     """What the assistant asks tools to do, as chat models write it."""
     tool_call_id: Id = None
     """Which call this is the result of."""
+    trust: TrustGiven = None
+    """`untrusted` for what the user did not say, such as a page that was pasted in: nothing is learned from it."""
 
 
 class NewMessages(Body):
@@ -215,6 +218,8 @@ class NewMemory(Body):
     """When it came about: a time with a zone, or a date. Without it, now."""
     expires_at: Moment = None
     """When it is forgotten by itself: a time with a zone, or a date. Without it, as the settings say."""
+    trust: TrustGiven = None
+    """`untrusted` for what a page or a tool said."""
 
 
 class OneMemory(NewMemory):
