@@ -929,6 +929,8 @@ def test_a_value_too_long_for_its_bar_is_shortened_if_enough_of_it_remains():
     assert written["roomy"] == ["marine biologist", "head of research"]
     for text, whole in zip(written["narrow"], written["roomy"], strict=True):
         assert text.endswith("…") and whole.startswith(text[:-1]) and len(text) > 3
+    (lane,) = draw([Row("job", "1", [replace(after, value="senior reliability engineer", valid_from=now)])], now).lanes
+    assert lane.spells[0].labels["tiny"] == Label("left", "senior reliability…")
     last = replace(before, value="東京都特許許可局長", valid_from=now - timedelta(days=50))
     (lane,) = draw([Row("job", "1", [before, last, after])], now).lanes
     assert lane.spells[1].labels["tiny"] is None
