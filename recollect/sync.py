@@ -278,7 +278,10 @@ class Memory(Opened):
         return self._inner.masked(text)
 
     def work(self) -> int:
-        """Run due jobs until none are left. Returns the number of jobs run."""
+        """Run due jobs until none are left, and wait for those that this process is already running.
+
+        Returns the number of jobs run by this call.
+        """
         return self._running.run("Memory.work", self._inner.work())
 
     def maintain(self, *, dry_run: bool = False) -> list[Maintained]:
