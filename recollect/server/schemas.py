@@ -38,7 +38,7 @@ def choice_of(names: Sequence[str]) -> dict[str, Any]:
 
 _MOMENT = {
     "type": "string",
-    "description": "ISO 8601 with a zone, or a date",
+    "description": "ISO 8601 with a zone, or a date.",
     "examples": ["2026-05-01T09:30:00Z", "2026-05-01"],
 }
 _LAYERS = {"type": "array", "items": choice_of(PUBLIC_LAYERS)}
@@ -56,7 +56,7 @@ Content = Annotated[
     Any,
     WithJsonSchema(
         {
-            "description": "a text, or parts as chat models take them; null only beside tool calls",
+            "description": "A text, or parts as chat models take them; null only beside tool calls.",
             "anyOf": [
                 {"type": "string"},
                 {"type": "array", "items": {"type": "object", "additionalProperties": True}},
@@ -72,7 +72,7 @@ Where = Annotated[
         {
             "type": "object",
             "additionalProperties": True,
-            "description": 'a filter, such as {"metadata.topic": "travel"}',
+            "description": 'A filter, such as {"metadata.topic": "travel"}.',
             "examples": [{"metadata.topic": "travel"}],
         }
     ),
@@ -82,7 +82,7 @@ SearchedLayers = Annotated[
     Any,
     WithJsonSchema(
         {
-            "description": "one layer or several; without it, all",
+            "description": "One layer or several; without it, all.",
             "anyOf": [choice_of(SEARCHED_LAYERS), {"type": "array", "items": choice_of(SEARCHED_LAYERS)}],
         }
     ),
@@ -98,8 +98,8 @@ Policy = Annotated[
     WithJsonSchema(
         {
             "type": "object",
-            "description": "layers, sections, window and quality at once, and the most that sections may take of the "
-            "budget; fields beside it take precedence",
+            "description": "Layers, sections, window and quality at once, and the most that sections may take of the "
+            "budget. Fields beside it take precedence.",
             "additionalProperties": False,
             "properties": {
                 "layers": _LAYERS,
@@ -259,7 +259,7 @@ class MemoryEdit(Body):
     """The new labels, in place of all earlier ones."""
     importance: Share = None
     """From 0 to 1."""
-    expires_at: Annotated[Any, WithJsonSchema({"type": "string", "description": "a time, or never"})] = None
+    expires_at: Annotated[Any, WithJsonSchema({"type": "string", "description": "When it is forgotten by itself: a time with a zone, or `never`."})] = None
 
 
 class MemoryIds(Body):
