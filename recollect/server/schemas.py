@@ -259,7 +259,12 @@ class MemoryEdit(Body):
     """The new labels, in place of all earlier ones."""
     importance: Share = None
     """From 0 to 1."""
-    expires_at: Annotated[Any, WithJsonSchema({"type": "string", "description": "When it is forgotten by itself: a time with a zone, or `never`."})] = None
+    expires_at: Annotated[
+        Any,
+        WithJsonSchema(
+            {"type": "string", "description": "When it is forgotten by itself: a time with a zone, or `never`."}
+        ),
+    ] = None
 
 
 class MemoryIds(Body):
