@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from recollect import Memory
-from recollect.errors import RecollectError, ValidationError
+from recollect.errors import Conflict, NotFound, RecollectError, ValidationError
 from recollect.user import User
 
 
@@ -84,4 +84,6 @@ async def forget_me(me: Me) -> dict[str, Any]:
 @app.exception_handler(RecollectError)
 async def refused(_: Request, error: Exception) -> JSONResponse:
     """Errors name the field and never the value that was sent, so they are safe to show."""
-    return JSONResponse({"detail": str(error)}, 422 if isinstance(error, ValidationError) else 503)
+    statuses = {ValidationError: 422, NotFound: 404, Conflict: 409}
+    status = next((status for kind, status in statuses.items() if isinstance(error, kind)), 503)
+    return JSONResponse({"detail": str(error)}, status)

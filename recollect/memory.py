@@ -228,7 +228,10 @@ class Memory(Opened):
         return str(self._running.ledger.masked(validate.string(text, "text")))
 
     async def work(self) -> int:
-        """Run due jobs until none are left. Returns the number of jobs run."""
+        """Run due jobs until none are left, and wait for those that this process is already running.
+
+        Returns the number of jobs run by this call.
+        """
         await self._running.flush_uses()
         return await self._running.worker.work()
 

@@ -136,10 +136,10 @@ async def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence
         for record in held:
             if "key" in record.data and (record.valid_from is None or record.valid_from <= now):
                 by_key.setdefault(record.data["key"], []).append(record)
-        taken = {name for key in by_key for name in TOGETHER.get(key, ())}
+        together = {key: _together(key, by_key) for key in by_key}
+        taken = {name for more in together.values() for name, _ in more}
         for key in sorted(by_key.keys() - taken, key=lambda key: (_ORDER.get(key, len(_ORDER)), key)):
-            values = by_key[key]
-            more = [(name, record) for name in TOGETHER.get(key, ()) for record in by_key.get(name, ())]
+            values, more = by_key[key], together[key]
             told = note(
                 key,
                 [_noted(record, kin, now) for record in values],
@@ -151,6 +151,17 @@ async def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence
             await pace.done(1 + len(rest))
         lines += [record for record in held if "key" not in record.data]
     return lines
+
+
+def _together(key: str, by_key: Mapping[str, Sequence[Record]]) -> list[tuple[str, Record]]:
+    """What is told in the line of a key.
+
+    An employer is not, if the occupation has changed since: whoever was a nurse at Acme and is a teacher now may be one
+    anywhere.
+    """
+    told = [(name, record) for name in TOGETHER.get(key, ()) for record in by_key.get(name, ())]
+    changed = [value for value in by_key[key] if key == "occupation" and value.data.get("edits")]
+    return [each for each in told if not any((one.valid_from or 0) > (each[1].valid_from or 0) for one in changed)]
 
 
 def _kin(index: PartitionIndex, now: int) -> dict[str, str]:

@@ -208,7 +208,12 @@ class Memory(Opened):
         settings: Settings | None = None,
         **changes: Unpack[SettingChanges],
     ) -> Self:
-        """A memory to be entered with `with`, or started with `start()`."""
+        """A memory to be entered with `with`, or started with `start()`.
+
+        Without a URL, the one from `RECOLLECT_URL` or `recollect.toml` is used, else the file `recollect.db` in the
+        current folder. A store of your own can be passed instead of a URL. An embedder, a reranker and a chat model
+        (`llm`) are each an object or the name of one. Any setting can be passed by its name.
+        """
         return cls(
             _memory.Memory.open(
                 url, embedder=embedder, reranker=reranker, llm=llm, clock=clock, settings=settings, **changes
@@ -278,7 +283,10 @@ class Memory(Opened):
         return self._inner.masked(text)
 
     def work(self) -> int:
-        """Run due jobs until none are left. Returns the number of jobs run."""
+        """Run due jobs until none are left, and wait for those that this process is already running.
+
+        Returns the number of jobs run by this call.
+        """
         return self._running.run("Memory.work", self._inner.work())
 
     def maintain(self, *, dry_run: bool = False) -> list[Maintained]:

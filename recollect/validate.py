@@ -357,6 +357,14 @@ def structure_key(key: str) -> bool:
     return 0 < len(key) <= LIMITS.structure_key_chars and key.isprintable() and key != "__proto__"
 
 
+_KEYS_ALLOWED: dict[Callable[[str], bool], str] = {
+    metadata_key: "must have only keys that filters can name: a letter or _, then letters without accents, digits, _ "
+    f"and -, at most {LIMITS.metadata_key_chars} characters, and none that JavaScript reserves",
+    structure_key: f"must have only keys of 1 to {LIMITS.structure_key_chars} printable characters, and none that "
+    "JavaScript reserves",
+}
+
+
 def json_value(
     value: object,
     field: str,
@@ -439,7 +447,7 @@ class _Copy:
         checked = {}
         for key, each in value.items():
             if not isinstance(key, str) or not self.key_rule(key):
-                raise self._refused("must have only keys that are allowed; see docs/limits.md", path)
+                raise self._refused(_KEYS_ALLOWED[self.key_rule], path)
             self.count += len(key) + 2
             checked[str.__str__(key)] = self.of(each, (path, key), depth)
         return checked

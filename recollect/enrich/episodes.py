@@ -20,6 +20,7 @@ from recollect.enrich import summaries
 from recollect.enrich.company import people
 from recollect.enrich.languages import FOREIGN
 from recollect.enrich.summaries import Point, Summary
+from recollect.enrich.values import DAYS
 from recollect.policies.fitting import Unit, messages_of, units
 from recollect.policies.importance import importance, kind_of, lowered
 from recollect.policies.patterns import pattern_of
@@ -154,7 +155,7 @@ _DULL_WORDS = """
     week weekend weeks well went what's whatever whole without wondering work working works worth wow write wrote
     yeah year years yes yesterday yet you're
 """
-_DULL = frozenset(_DULL_WORDS.split())
+_DULL = frozenset(_DULL_WORDS.split()).union(DAYS, (f"{day}s" for day in DAYS))
 
 
 @dataclass(frozen=True, slots=True)

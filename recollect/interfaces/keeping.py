@@ -88,6 +88,8 @@ def list_memories(
     else:
         nobody = f"{whom(whose.org, whose.user, org_wide)} in {place(whose.url)}." if org_wide else whose.in_words
         say(f"Nothing in the layer {layer} for {nobody}")
+        if layer == "long_term" and not org_wide:
+            say("What was said is listed with `--layer conversation`, what was learned from it with `recollect facts`.")
     if not found:
         raise typer.Exit(NOT_FOUND)
 

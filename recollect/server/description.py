@@ -142,8 +142,7 @@ def _tell_defaults(shape: dict[str, Any]) -> None:
     for field in shape.get("properties", {}).values():
         default = field.pop("default", None)
         if default not in (None, "", []):
-            about = f"{field['description']}; default" if "description" in field else "Default"
-            field["description"] = f"{about}: {json.dumps(default)}"
+            field["description"] = f"{field.get('description', '')} Default: {json.dumps(default)}.".strip()
 
 
 def _failing(method: str, told: dict[str, Any]) -> Iterator[str]:

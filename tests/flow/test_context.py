@@ -137,6 +137,24 @@ async def test_the_profile_reads_like_the_notes_of_a_careful_assistant(memory, c
     ]
 
 
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [
+        ("I got a job as a teacher.", ["- Occupation: teacher", "- Works at Harrogate General"]),
+        ("I joined Leeds Infirmary last month.", ["- Occupation: nurse at Leeds Infirmary"]),
+        ("I'm a teacher at Mount School now.", ["- Occupation: teacher at Mount School"]),
+    ],
+)
+async def test_a_new_occupation_is_not_said_to_be_at_the_employer_of_the_last_one(memory, clock, later, told):
+    ann = memory.user("ann")
+    for said in ("I work as a nurse at Harrogate General.", later):
+        await ann.session("s").add_interaction(said, "I see.")
+        await memory.work()
+        clock.advance(hours=1)
+    (profile,) = (s.text for s in (await ann.get_context("Hello.")).sections if s.name == "profile")
+    assert [line.removesuffix(" (as of March 2026)") for line in profile.splitlines()[1:]] == told
+
+
 async def test_the_notes_tell_dogs_from_cats_and_grandchildren_from_cousins(memory):
     ann = memory.user("ann")
     for said in (

@@ -296,6 +296,14 @@ def test_an_empty_list_is_exit_1_and_says_for_whom_and_where(recollect, lines):
     assert "no such session" in recollect("sessions", "--show", "nope").err
 
 
+def test_a_list_without_memories_says_where_what_was_said_is(recollect):
+    recollect("chat", "--script", "-", input="I live in Bergen.\n")
+    ran = recollect("list")
+    assert ran.code == 1 and "--layer conversation" in ran.out and "recollect facts" in ran.out
+    assert "I live in Bergen." in recollect("list", "--layer", "conversation").out
+    assert "--layer" not in recollect("list", "--layer", "episodic").out
+
+
 # ── Asking ───────────────────────────────────────────────────────────────────────────────────────
 
 

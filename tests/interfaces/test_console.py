@@ -149,6 +149,13 @@ async def test_every_page_of_a_user_without_memories_says_what_it_is_for(client,
     assert any(each in words for each in ("Tell me something", "No ", "Nothing")), words
 
 
+async def test_a_page_of_memories_without_any_says_where_what_was_said_is(client, service):
+    await service.memory.user("ann").session("s").add_interaction("I live in Bergen.", "By the sea!")
+    assert "What was said is in the layer conversation" in await shown(client, "/users/ann/memories")
+    assert "By the sea!" in await shown(client, "/users/ann/memories?layer=conversation")
+    assert "What was said" not in await shown(client, "/users/ann/memories?layer=episodic")
+
+
 async def test_the_start_page_leads_to_the_user_viewed_last(client, noor):
     first = await client.get("/")
     assert first.headers["location"] == "/users"
@@ -929,6 +936,8 @@ def test_a_value_too_long_for_its_bar_is_shortened_if_enough_of_it_remains():
     assert written["roomy"] == ["marine biologist", "head of research"]
     for text, whole in zip(written["narrow"], written["roomy"], strict=True):
         assert text.endswith("…") and whole.startswith(text[:-1]) and len(text) > 3
+    (lane,) = draw([Row("job", "1", [replace(after, value="senior reliability engineer", valid_from=now)])], now).lanes
+    assert lane.spells[0].labels["tiny"] == Label("left", "senior reliability…")
     last = replace(before, value="東京都特許許可局長", valid_from=now - timedelta(days=50))
     (lane,) = draw([Row("job", "1", [before, last, after])], now).lanes
     assert lane.spells[1].labels["tiny"] is None

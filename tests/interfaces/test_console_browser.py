@@ -525,6 +525,24 @@ async def test_on_a_phone_tables_are_read_from_top_to_bottom(address):
         assert await page.evaluate(cut) == 0
 
 
+async def test_on_a_phone_the_fields_of_a_call_are_not_squeezed(address):
+    async with browsing(viewport={"width": 390, "height": 844}) as page:
+        await page.goto(f"{address}/docs")
+        call = page.locator(".calls details", has=page.get_by_text("/api/users/{user}/context", exact=True)).first
+        await call.locator("summary").click()
+        # How far the text of a cell is from its left edge: less than the label is wide, where that is squeezed.
+        indents = """(cells) => cells.map((cell) => {
+          const range = document.createRange()
+          range.selectNodeContents(cell)
+          return Math.min(...[...range.getClientRects()].map((each) => each.left)) - cell.getBoundingClientRect().left
+        })"""
+        kinds = call.locator("td[data-label=Type]")
+        assert await kinds.count() > 8 and min(await kinds.evaluate_all(indents)) > 36
+        names = call.locator("td.muted code")
+        lines = await names.evaluate_all("(all) => all.map((each) => each.getBoundingClientRect().height)")
+        assert lines and max(lines) < 25
+
+
 async def test_the_keyboard_alone_is_enough_to_skip_the_menu_and_get_around(address):
     async with browsing() as page:
         await page.goto(f"{address}/users/noor/sessions")

@@ -9,7 +9,8 @@ from itertools import product
 
 import pytest
 
-from recollect import Memory
+from recollect import Memory, sync
+from recollect.importers import plain
 from recollect.importers.kinds import open_source
 from recollect.importers.writing import bring_in
 from recollect.profile import Fact
@@ -423,3 +424,20 @@ def test_a_huge_file_without_line_ends_is_abandoned(recollect, tmp_path):
 def test_a_source_with_nothing_of_its_kind_is_reported_by_the_exit_code(recollect, lines):
     ran = recollect("import", lines(name="empty.jsonl"))
     assert ran.code == 1 and "--from" in ran.out
+
+
+def test_code_without_await_imports_for_the_users_of_the_source(tmp_path):
+    kept = [
+        {"id": "1", "memory": "Ann speaks Portuguese.", "user_id": "ann"},
+        {"id": "2", "memory": "Bob keeps bees.", "user_id": "bob"},
+    ]
+    file = tmp_path / "mem0.json"
+    file.write_text(json.dumps({"results": kept}), encoding="utf-8")
+    with sync.Memory.open("memory://") as memory:
+        for tried, known in ((True, 0), (False, 0), (False, 2)):
+            with open_source("mem0", str(file)) as source:
+                outcome = plain.bring_in(memory, source, memory.user, dry_run=tried)
+            assert (outcome.memories, outcome.known, outcome.stored) == (2, known, not tried)
+        memory.work()
+        assert memory.user("ann").search_memory("languages")[0].content == "Ann speaks Portuguese."
+        assert [kept.content for kept in memory.user("bob").list_memories()[0]] == ["Bob keeps bees."]

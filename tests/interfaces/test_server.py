@@ -352,6 +352,24 @@ def test_every_parameter_and_every_answer_is_described():
         assert all(content and all(kind.get("schema") for kind in content.values()) for content in given), name
 
 
+def test_every_field_of_a_body_is_described():
+    """Once by its type is not enough: nobody guesses which message a `message_id` is."""
+    for told in DESCRIBED:
+        kinds = told.get("requestBody", {}).get("content", {}).values()
+        shapes = [
+            one
+            for kind in kinds
+            for one in kind["schema"].get("oneOf") or kind["schema"].get("anyOf") or [kind["schema"]]
+        ]
+        for shape in shapes:
+            fields = (
+                DOCUMENT["components"]["schemas"][shape["$ref"].rpartition("/")[2]]["properties"]
+                if "$ref" in shape
+                else {}
+            )
+            assert [name for name, field in fields.items() if not field.get("description")] == [], told["operationId"]
+
+
 def test_every_call_has_a_short_name_of_its_own():
     names = [told["operationId"] for told in DESCRIBED]
     assert len(names) == len(set(names)) and {"list_facts", "list_preferences", "search_memory"} <= set(names)

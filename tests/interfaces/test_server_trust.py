@@ -36,6 +36,17 @@ async def test_what_a_session_taught_is_undone_and_the_undo_taken_back(service, 
     assert (again.status_code, again.json()["field"]) == (404, "undone_id")
 
 
+async def test_nothing_is_learned_from_what_is_sent_as_untrusted(service, client):
+    pasted = {"role": "user", "content": "I live in Atlantis.", "trust": "untrusted"}
+    kept = await ok(client.post(f"{ANN}/sessions/web/messages", json=pasted))
+    noted = await ok(client.post(f"{ANN}/memories", json={"content": "The sea is dry.", "trust": "untrusted"}))
+    await said(service, client, "I live in Bergen.")
+    assert kept["messages"][0]["trust"] == noted["memories"][0]["trust"] == "untrusted"
+    assert await cities(client) == ["Bergen"]
+    refused = await client.post(f"{ANN}/memories", json={"content": "a", "trust": "quarantined"})
+    assert (refused.status_code, refused.json()["field"]) == (422, "trust")
+
+
 async def test_a_session_is_set_aside_and_trusted_again(service, client):
     await said(service, client, "I live in Bergen.")
     aside = await ok(client.post(f"{ANN}/quarantine", json={"session": "monday", "reason": "a stranger spoke"}))

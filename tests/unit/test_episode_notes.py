@@ -59,6 +59,13 @@ def test_an_episode_reads_like_the_notes_of_a_careful_assistant() -> None:
     )
 
 
+def test_a_day_of_the_week_is_no_topic() -> None:
+    notes = written(
+        talk("The plan is due on Friday.", "By Friday, then.", "It says nothing of noise.", "Noise, by Friday.")
+    )
+    assert (notes.title, notes.topics) == ("Noise", ("noise",))
+
+
 def test_a_topic_is_a_thing_and_never_an_action() -> None:
     notes = written(
         talk(

@@ -114,6 +114,7 @@ SEES: dict[str, set[str]] = {
     | FRONT
     | {"sync", "conversation", "long_term", "context", "context_policy", "pace", "policies.shells", "unfolding"},
     **dict.fromkeys(SHAPES, NOUNS | {"adapters", "policies.shells"}),
+    "importers.plain": {"importers", "sync"},
     "importers": NOUNS | FRONT | {"validate", "conversation", "importers", "stores.sqlite_url"} | SHAPES,
     "testing": BELOW_FLOW | FLOW | FRONT | {"stores", "testing"},
     "testing.import_kills": BELOW_FLOW | FLOW | FRONT | {"stores", "importers", "testing"},

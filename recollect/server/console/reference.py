@@ -203,6 +203,8 @@ def _kind(schema: Table) -> str:
 
     >>> _kind({"anyOf": [{"type": "string"}, {"type": "null"}]}), _kind({"enum": ["fast", "best"]})
     ('string', 'fast or best')
+    >>> _kind({"type": "array", "items": {"type": "string"}}), _kind({"type": "array", "items": {"enum": ["a", "b"]}})
+    ('list of strings', 'list of a or b')
     """
     if "anyOf" in schema:
         kinds = [_kind(each) for each in schema["anyOf"] if each.get("type") != "null"]
@@ -210,7 +212,10 @@ def _kind(schema: Table) -> str:
     if "enum" in schema or "const" in schema:
         return " or ".join(str(each) for each in schema.get("enum", [schema.get("const")]))
     if schema.get("type") == "array":
-        return f"list of {_kind(schema['items'])}s" if schema.get("items", {}).get("type") else "list"
+        items = schema.get("items", {})
+        if "enum" in items:  # names to be copied as they are
+            return f"list of {_kind(items)}"
+        return f"list of {_kind(items)}s" if items.get("type") else "list"
     return str(schema.get("type", "object" if "$ref" in schema else "any"))
 
 

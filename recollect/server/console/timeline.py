@@ -154,14 +154,21 @@ def _labels(spells: Sequence[Spell], width_px: int) -> list[Label | None]:
                 taken.append((first, last))
                 break
         else:
-            labels[place] = _beginning(said, spell.length * width_px - PADDING_PX)
+            first = max((min(end, spell.start) for start, end in taken if start < spell.start), default=0.0)
+            last = min((max(start, spell.end) for start, end in taken if end > spell.end), default=1.0)
+            rooms = {"inside": spell.length, "left": spell.start - first, "right": last - spell.end}
+            side = max(rooms, key=lambda name: rooms[name])
+            label = labels[place] = _beginning(side, said, rooms[side] * width_px - PADDING_PX)
+            if label is not None and side != "inside":
+                width = (_text_px(label.text) + PADDING_PX) / width_px
+                taken.append((spell.start - width, spell.start) if side == "left" else (spell.end, spell.end + width))
     return labels
 
 
-def _beginning(text: str, room_px: float) -> Label | None:
-    """As much of a text as fits into its bar; None if that is too little to say anything."""
+def _beginning(place: str, text: str, room_px: float) -> Label | None:
+    """As much of a text as fits into a place; None if that is too little to say anything."""
     kept = next((end for end in range(len(text) - 1, 0, -1) if _text_px(_begun(text, end)) <= room_px), 0)
-    return Label("inside", _begun(text, kept)) if kept >= LETTERS_MIN else None
+    return Label(place, _begun(text, kept)) if kept >= LETTERS_MIN else None
 
 
 def _begun(text: str, letters: int) -> str:
