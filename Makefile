@@ -67,6 +67,7 @@ drills: $(VENV)/.test ## the long drills: kills, cancelled calls, power cuts, si
 	$(PY) -m recollect.testing.flooding
 	$(PY) -m recollect.testing.flooding --made-up
 	$(PY) -m recollect.testing.interruptions --stores memory,sqlite,routed
+	$(PY) -m recollect.testing.interruptions --stores postgresql,redis,cluster,cosmos --steps 1
 	$(PY) -m recollect.testing.simulation --seeds 10000
 	$(PY) -m recollect.testing.simulation --faults
 	$(PY) -m recollect.testing.soak

@@ -20,7 +20,7 @@ from recollect.enrich import summaries
 from recollect.enrich.company import people
 from recollect.enrich.languages import FOREIGN
 from recollect.enrich.summaries import Point, Summary
-from recollect.enrich.values import DAYS
+from recollect.policies.dates import DAYS
 from recollect.policies.fitting import Unit, messages_of, units
 from recollect.policies.importance import importance, kind_of, lowered
 from recollect.policies.patterns import pattern_of

@@ -67,6 +67,7 @@ from recollect.stores.cosmos_documents import (
     plain,
     record_name,
     records_of,
+    size_of,
     taken,
     touched_names,
     veil_head,
@@ -75,7 +76,7 @@ from recollect.stores.cosmos_documents import (
 )
 from recollect.stores.cosmos_link import BATCH_MAX, CosmosLink, Document, Operation
 from recollect.stores.cosmos_url import read_url
-from recollect.stores.pausing import pause_after
+from recollect.stores.pausing import decoded, pause_after
 
 READS_MAX = 5
 """How often a read that overlaps a commit tries to get a consistent snapshot."""
@@ -160,7 +161,7 @@ class CosmosStore:
         with self._link.use():
             epoch, found = await self._documents(partition_name(partition), ids)
             living = {id: document for id, document in found.items() if lives(document, epoch, now)}
-            return records_of(partition, (living[id] for id in ids if id in living))
+            return await _decoded(partition, [living[id] for id in ids if id in living])
 
     async def list(
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
@@ -209,8 +210,7 @@ class CosmosStore:
             # The mark is never ahead of the head that was read first, whatever was written since.
             end = min(rows[cut - 1]["revision"], head.revision) if more else head.revision
             told = {row["record"]: row for row in rows[:cut]}
-            await pause_after(rows)
-            put = tuple(records_of(partition, (row for row in told.values() if "dropped" not in row)))
+            put = tuple(await _decoded(partition, [row for row in told.values() if "dropped" not in row]))
             await pause_after(put)
             dropped = tuple(id for id, row in told.items() if "dropped" in row)
             return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
@@ -431,7 +431,7 @@ class CosmosStore:
         name = partition_name(where.partition)
         walks = await asyncio.gather(*(self._link.ask(sql, name, **values, **choice) for choice in choices))
         rows = heapq.merge(*walks, key=lambda row: int(row["born"]), reverse=newest_first)
-        return records_of(where.partition, islice(rows, count))
+        return await _decoded(where.partition, list(islice(rows, count)))
 
     async def _changed(self, partition: Partition, revision: int, epoch: int, count: int) -> Sequence[Document]:
         return await self._link.ask(
@@ -544,6 +544,10 @@ class CosmosStore:
                 name,
             )
         return min(found, default=None)
+
+
+async def _decoded(partition: Partition, rows: Sequence[Document]) -> list[Record]:
+    return await decoded(rows, size_of, lambda some: records_of(partition, some))
 
 
 def _overtaken() -> Busy:

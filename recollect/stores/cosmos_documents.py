@@ -135,6 +135,11 @@ def _stored(document: Document) -> Stored:
     )  # fmt: skip
 
 
+def size_of(document: Document) -> int:
+    """About how much text there is in a record's document."""
+    return len(document.get("payload") or document.get("packed") or "")
+
+
 def is_whole(partition: Partition, document: Document) -> bool:
     """Whether a document is still what was written."""
     try:

@@ -43,13 +43,12 @@ from recollect.stores.contract import (
     packed,
     prepare,
     read_cursor,
-    read_rows,
     reads_from,
     unpacked,
     whole_revisions,
     write_cursor,
 )
-from recollect.stores.pausing import pause_after
+from recollect.stores.pausing import decoded, pause_after
 from recollect.stores.postgres_commits import Commits, named
 from recollect.stores.postgres_functions import call, page_name
 from recollect.stores.postgres_health import durability, examine
@@ -164,7 +163,7 @@ class PostgresStore:
         sql = call(self._columns, "get_records", ("text", "text", "bigint", "text[]"))
         rows = await self._rows(sql, (*partition, now, list(ids)))
         found = {row[0]: row for row in rows}
-        return _records(partition, [found[id] for id in ids if id in found])
+        return await _decoded(partition, [found[id] for id in ids if id in found])
 
     async def list(
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
@@ -182,12 +181,14 @@ class PostgresStore:
             block = min(BLOCK_ROWS, SCAN_MAX_ROWS - scanned) if filtered else limit - len(found)
             rows = await self._block(where, now, newest_first, low, high, block + 1, traces)
             kept = [row for row in rows[:block] if row[_PAYLOAD] is not None]
-            for row, record in read_rows(kept, lambda some: _records(where.partition, some), limit):
-                if where.holds(record):
-                    found.append(record)
-                if len(found) == limit:
-                    last_of_all = row is rows[-1]
-                    return Page(tuple(found), None if last_of_all else write_cursor(where, newest_first, record.born))
+            for first in range(0, len(kept), limit):  # a few may be enough
+                some = kept[first : first + limit]
+                for row, record in zip(some, await _decoded(where.partition, some), strict=True):
+                    if where.holds(record):
+                        found.append(record)
+                    if len(found) == limit:
+                        end = None if row is rows[-1] else write_cursor(where, newest_first, record.born)
+                        return Page(tuple(found), end)
             if len(rows) <= block:
                 return Page(tuple(found), None)
             scanned += block
@@ -233,8 +234,7 @@ class PostgresStore:
         cut = whole_revisions([row[-2] for row in rows], limit)
         more = cut < len(rows)
         end = rows[cut - 1][-2] if more else head.revision
-        await pause_after(rows)
-        put = tuple(_records(partition, [row[3:] for row in rows[:cut] if not row[-1]]))
+        put = tuple(await _decoded(partition, [row[3:] for row in rows[:cut] if not row[-1]]))
         await pause_after(put)
         dropped = tuple(row[3] for row in rows[:cut] if row[-1])
         return Delta(Mark(head.epoch, end, floor_seen + turn * TURN), put, dropped, reset, more)
@@ -364,6 +364,10 @@ def _meant(groups: int) -> bytes:
     """The clause that tells for each row whether its payload has a trace from every group."""
     has = "exists (select from unnest(%b::text[]) as t (trace) where strpos(payload, trace) > 0)"
     return f" cross join lateral (select {' and '.join([has] * groups)} as is_meant) as m".encode()
+
+
+async def _decoded(partition: Partition, rows: Sequence[tuple[Any, ...]]) -> list[Record]:
+    return await decoded(rows, lambda row: len(row[_PAYLOAD]), lambda some: _records(partition, some))
 
 
 def _records(partition: Partition, rows: Sequence[tuple[Any, ...]]) -> list[Record]:

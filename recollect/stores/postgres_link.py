@@ -283,7 +283,14 @@ class Link:
     async def run(self, work: Work[T], *, again: bool = True) -> T:
         """Run work on a connection from the pool; `again`: it may be repeated if its answer was lost."""
         self.check_open()
-        return await self.run_handed_over(work, again=again)
+        caller = asyncio.current_task()
+        assert caller is not None, "it is a task"
+        cancelled = caller.cancelling()
+        answer = await self.run_handed_over(work, again=again)
+        # The driver loses a cancellation that comes together with an answer (`wait_for` in Python 3.11).
+        if caller.cancelling() > cancelled:
+            raise asyncio.CancelledError
+        return answer
 
     async def run_handed_over(self, work: Work[T], *, again: bool) -> T:
         """Like `run`, for work accepted before the store was closed."""

@@ -66,7 +66,7 @@ from recollect.stores.contract import (
     whole_revisions,
     write_cursor,
 )
-from recollect.stores.pausing import pause_after
+from recollect.stores.pausing import decoded, pause_after
 from recollect.stores.redis_health import Health, examine, findings, memory_bytes, rewrite_files
 from recollect.stores.redis_node import Reply, Value
 from recollect.stores.redis_nodes import SHARDS, Nodes, Script
@@ -204,7 +204,7 @@ class RedisStore:
             raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
         shard, keys, _ = self._place(partition)
         rows = await self._run(_GET, shard, keys[:_READS], now, *ids)
-        return _records(partition, map(_row, rows))
+        return await _decoded(partition, [_row(each) for each in rows])
 
     async def list(
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
@@ -253,7 +253,7 @@ class RedisStore:
             count,
             *sought,
         )
-        return _records(where.partition, map(_row, rows)), _born(edge) if edge else None
+        return await _decoded(where.partition, [_row(each) for each in rows]), _born(edge) if edge else None
 
     async def _among(self, where: Filter, rest: Filter, now: int, newest_first: bool, limit: int) -> Page:
         """A page of records named by id: they are read, not searched for."""
@@ -284,8 +284,7 @@ class RedisStore:
         cut = whole_revisions([row.revision for row in rows], limit)
         more = cut < len(rows)
         end = rows[cut - 1].revision if more else head[1]
-        await pause_after(rows)
-        put = tuple(_records(partition, [row for row in rows[:cut] if row.body is not None]))
+        put = tuple(await _decoded(partition, [row for row in rows[:cut] if row.body is not None]))
         await pause_after(put)
         dropped = tuple(row.id.decode() for row in rows[:cut] if row.body is None)
         return Delta(Mark(head[0], end, floor_seen + turn * TURN), put, dropped, bool(stale), more)
@@ -603,6 +602,10 @@ def _stored(row: _Row) -> Stored:
     layer, session = _unquoted(row.place)
     payload, vector = _parts(row.body)
     return row.id.decode(), layer, session, payload, vector, row.version, _born(row.birth)
+
+
+async def _decoded(partition: Partition, rows: Sequence[_Row]) -> list[Record]:
+    return await decoded(rows, lambda row: len(row.body or b""), lambda some: _records(partition, some))
 
 
 def _records(partition: Partition, rows: Iterable[_Row]) -> list[Record]:

@@ -178,9 +178,9 @@ class Nodes:
         return list({shard.node.address: shard.node for shard in self._shards}.values())
 
     async def close(self) -> None:
-        """Finish the calls already accepted, then hang up."""
+        """Finish the calls already accepted, then hang up, whether or not the caller still waits."""
         self._closed = True
-        await asyncio.gather(*(node.close() for node in self._known.values()), *self._leaving)
+        await asyncio.shield(asyncio.gather(*(node.close() for node in self._known.values()), *self._leaving))
 
     # ── one try ──────────────────────────────────────────────────────────────────────────────────
 

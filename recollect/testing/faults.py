@@ -220,9 +220,12 @@ class CancelledAt(Generic[T]):
         task = asyncio.current_task()
         assert task is not None
         if self._late and waits_for is not None:
-            waits_for.add_done_callback(lambda _: task.cancel())
+            waits_for.add_done_callback(lambda _: self._strike(task))
         else:
-            task.cancel()
+            self._strike(task)
+
+    def _strike(self, task: asyncio.Task[Any]) -> None:
+        task.cancel()
 
 
 def _thrower(call: Coroutine[Any, Any, Any], error: BaseException) -> Callable[[], Any]:

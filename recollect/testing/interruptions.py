@@ -1,9 +1,11 @@
 """Every verb of the front door, interrupted at every step: it has happened whole or not at all, and nothing is stuck.
 
-    python -m recollect.testing.interruptions --stores memory,sqlite,redis
+    python -m recollect.testing.interruptions --stores memory,sqlite,routed
+    python -m recollect.testing.interruptions --stores postgresql,redis,cluster,cosmos --steps 2
 
-A step is a place where the call waits, or a call that it makes to its store. At each, the caller is cancelled, or
-the store fails; then everything that shares the memory must go on as if nothing had been. `verbs.py` has the table.
+A step is a place where the call waits, or a call that it makes to its store. At each, the caller is cancelled, the
+store fails, the memory is closed, or the server hangs up; then everything that shares the memory must go on as if
+nothing had been. `verbs.py` has the table, `stages.py` the stores.
 """
 
 from __future__ import annotations
@@ -11,8 +13,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import logging
+import os
+import random
 import re
 import secrets
 import sys
@@ -29,15 +34,16 @@ from recollect.errors import Busy, Conflict, NotFound, RecollectError, Unavailab
 from recollect.memory import Memory
 from recollect.records import Changes, Partition, Record, Scope
 from recollect.stores.contract import Store
-from recollect.testing.fakes import ManualClock
+from recollect.testing.fakes import HashingEmbedder, ManualClock
 from recollect.testing.faults import CancelledAt
+from recollect.testing.stages import Stage
+from recollect.testing.stores import KINDS
 from recollect.testing.verbs import (
     NOW_MS,
     SOUGHT,
     VERBS,
     Cast,
     Kept,
-    Stage,
     State,
     Verb,
     load,
@@ -53,6 +59,12 @@ WAIT_S = 20.0
 """How long anything may take that should end by itself."""
 LOOKS = 2_000
 """How often, a millisecond apart, it is looked whether a task has ended."""
+ENDS = ("Memory.start", "Memory.close")
+"""Verbs of a memory that are drilled on servers; on files, see `tests/crash/test_cancellation.py`."""
+POOL_WAITS = "Event.wait"
+"""A task that the pool of an open store waits in until it has something to do (`wait_for` in Python 3.11)."""
+OTHERS = 10
+"""How many messages another user adds after each interruption, and asks for, all at once."""
 
 
 # ── interruptions ────────────────────────────────────────────────────────────────────────────────
@@ -66,6 +78,17 @@ class Impatient(CancelledAt[Any]):
         self._at += 1
 
 
+class StruckAt(CancelledAt[Any]):
+    """Does something else than cancelling at the n-th suspension."""
+
+    def __init__(self, call: Coroutine[Any, Any, Any], at: int, strike: Callable[[], object], late: bool) -> None:
+        super().__init__(call, at, late=late)
+        self._does = strike
+
+    def _strike(self, task: asyncio.Task[Any]) -> None:
+        self._does()
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How an interrupted call ended: `struck`, whether it got as far as the interruption."""
@@ -75,9 +98,7 @@ class Outcome:
     error: BaseException | None = None
 
 
-async def _cancelled(call: Coroutine[Any, Any, Any], at: int, kind: type[CancelledAt[Any]], late: bool) -> Outcome:
-    driven = kind(call, at, late=late)
-
+async def _driven(driven: CancelledAt[Any], at: int) -> Outcome:
     async def awaited() -> Any:
         return await driven
 
@@ -96,8 +117,14 @@ FAULTS: dict[str, Callable[[], RecollectError]] = {
     "busy": lambda: Busy(field="store"),
     "conflict": lambda: Conflict(field="id"),
 }
-INTERRUPTIONS = ("cancelled", "cancelled late", "cancelled again and again", *FAULTS)
-"""`lost` fails after the store has done what it was asked; `conflict` strikes commits only, as another writer would."""
+OF_COMMITS = ("lost", "conflict")
+CANCELLED = ("cancelled", "cancelled late", "cancelled again and again")
+INTERRUPTIONS = (*CANCELLED, *FAULTS, "closed")
+"""`lost` fails after the store has done what it was asked; `conflict` strikes commits only, as another writer would.
+`closed`: another task closes the memory, and its store, in the middle of the call."""
+ON_A_SERVER = ("hung up", "hung up late", "answer lost")
+"""All connections to the server break while the call waits, when what it waited for has just come, or when the server
+has done what it was asked."""
 
 
 def _fault(name: str, at: int) -> tuple[Callable[[str], RecollectError | None], list[str]]:
@@ -108,7 +135,7 @@ def _fault(name: str, at: int) -> tuple[Callable[[str], RecollectError | None], 
     def fail(step: str) -> RecollectError | None:
         nonlocal seen
         when, verb = step.split()
-        if when != ("after" if name == "lost" else "before") or (name in ("conflict", "lost") and verb != "commit"):
+        if when != ("after" if name == "lost" else "before") or (name in OF_COMMITS and verb != "commit"):
             return None
         seen += 1
         if seen != at:
@@ -119,12 +146,11 @@ def _fault(name: str, at: int) -> tuple[Callable[[str], RecollectError | None], 
     return fail, struck
 
 
-async def interrupted(call: Coroutine[Any, Any, Any], kept: Kept, how: str, at: int) -> Outcome:
+async def interrupted(call: Coroutine[Any, Any, Any], on: _On, how: str, at: int) -> Outcome:
     """Make a call that is interrupted at its n-th step."""
     if how not in FAULTS:
-        kind = Impatient if how.endswith("again") else CancelledAt
-        return await _cancelled(call, at, kind, how == "cancelled late")
-    kept.fail, struck = _fault(how, at)
+        return await _struck(call, on.close if how == "closed" else _breaks(on.stage, how), how, at)
+    on.kept.fail, struck = _fault(how, at)
     try:
         async with asyncio.timeout(WAIT_S):
             answer = await call
@@ -132,7 +158,19 @@ async def interrupted(call: Coroutine[Any, Any, Any], kept: Kept, how: str, at: 
     except RecollectError as error:
         return Outcome(bool(struck), error=error)
     finally:
-        kept.fail = lambda step: None
+        on.kept.fail = lambda step: None
+
+
+async def _struck(call: Coroutine[Any, Any, Any], strike: Callable[[], object], how: str, at: int) -> Outcome:
+    """Make a call that is cancelled at its n-th suspension, or at which something else happens then."""
+    late = how.endswith("late")
+    if how not in CANCELLED:
+        return await _driven(StruckAt(call, at, strike, late), at)
+    return await _driven((Impatient if how.endswith("again") else CancelledAt)(call, at, late=late), at)
+
+
+def _breaks(stage: Stage, how: str) -> Callable[[], None]:
+    return stage.lose_answers if how == "answer lost" else stage.hang_up
 
 
 # ── the drill ────────────────────────────────────────────────────────────────────────────────────
@@ -153,6 +191,37 @@ class Expected:
     before: State
     after: State
     settled: State
+    waits: int
+    asked: Sequence[str]
+    """How often the call waited, and what it asked of its store: where it can be interrupted."""
+
+
+@dataclass(slots=True)
+class _On:
+    """The stage for one call, and the memory that is called."""
+
+    stage: Stage
+    store: Store
+    kept: Kept
+    memory: Memory
+    closing: asyncio.Future[None] | None = None
+
+    def close(self) -> None:
+        self.closing = asyncio.ensure_future(self._close())
+
+    async def _close(self) -> None:
+        await self.memory.close()
+        if self.stage.kind != "memory":
+            await self.store.close()
+
+    async def open_again(self) -> None:
+        """After a memory was closed in the middle of a call, open another one."""
+        assert self.closing is not None, "closed before"
+        async with asyncio.timeout(WAIT_S):
+            await self.closing
+        self.store = await self.stage.again(self.store)
+        self.kept = Kept(self.store)
+        self.memory = await opened(self.kept, ManualClock(NOW_MS))
 
 
 async def _call(verb: Verb, memory: Memory, ids: Mapping[str, str]) -> Any:
@@ -178,21 +247,29 @@ def _timeless(state: State) -> State:
 
 async def expected(verb: Verb, stage: Stage) -> Expected:
     async with stage.fresh() as store:
-        before = await state_of(store)
-        async with opened(Kept(store), ManualClock(NOW_MS)) as memory:
-            await _call(verb, memory, stage.ids)
+        before, kept, asked = await state_of(store), Kept(store), [""]
+        async with opened(kept, ManualClock(NOW_MS)) as memory:
+            kept.fail = asked.append  # which returns None: nothing fails
+            call = CancelledAt(_call(verb, memory, stage.ids), 0)
+            await call
+            kept.fail = lambda step: None
+        wrong = await stage.quiet(store)
+        assert not wrong, wrong
         after = await state_of(store)
-        return Expected(before, after, await _settle(store))
+        verbs = [step.removeprefix("before ") for step in asked if step.startswith("before")]
+        return Expected(before, after, await _settle(store), call.suspended, verbs)
 
 
 async def drill(name: str, stage: Stage, how: str, steps: Sequence[int] = range(1, STEPS_MAX)) -> Drilled:
     """Interrupt a verb at these steps, until it ends before the next; each time look at everything around it."""
-    verb, drilled = VERBS[name], Drilled()
-    wanted = await expected(verb, stage)
+    wanted, drilled = await expected_of(name, stage), Drilled()
     for at in steps:
-        async with stage.fresh() as store:
-            with _noticed() as noticed:
-                struck, wrong = await _step(verb, stage, store, how, at, wanted)
+        tasks = asyncio.all_tasks()
+        with _noticed() as noticed:
+            async with stage.fresh() as store:
+                memory = await opened(kept := Kept(store), ManualClock(NOW_MS))
+                struck, wrong = await _step(VERBS[name], _On(stage, store, kept, memory), how, at, wanted)
+            wrong += [*await stage.left_open(), *await _left(tasks)]
         drilled.steps += struck
         drilled.problems += [f"{stage.kind}: {name} {how} at {at}: {each}" for each in (*wrong, *noticed)]
         if not struck:
@@ -200,37 +277,103 @@ async def drill(name: str, stage: Stage, how: str, steps: Sequence[int] = range(
     return drilled
 
 
-async def _step(verb: Verb, stage: Stage, store: Store, how: str, at: int, wanted: Expected) -> tuple[bool, list[str]]:
-    kept = Kept(store)
-    memory = await opened(kept, ManualClock(NOW_MS))
+async def drill_some(name: str, stage: Stage, how: str, count: int, chance: random.Random) -> Drilled:
+    """Interrupt a verb at a few of its steps."""
+    wanted = await expected_of(name, stage)
+    last = len(wanted.asked) if how in FAULTS else wanted.waits
+    if how in OF_COMMITS:
+        last = wanted.asked.count("commit")
+    return await drill(name, stage, how, sorted(chance.sample(range(1, last + 1), min(count, last))))
+
+
+async def expected_of(name: str, stage: Stage) -> Expected:
+    """What is expected of a verb on a stage, found out once."""
+    if name not in stage.expected:
+        stage.expected[name] = await expected(VERBS[name], stage)
+    return stage.expected[name]
+
+
+async def drill_ends(name: str, stage: Stage, how: str, steps: Sequence[int] = range(1, STEPS_MAX)) -> Drilled:
+    """Interrupt the opening or the closing of a memory on a server; it can be repeated, and nothing is left open."""
+    drilled = Drilled()
+    async with stage.fresh():
+        pass  # the server is there, and the stage is set
+    for at in steps:
+        tasks = asyncio.all_tasks()
+        with _noticed() as noticed:
+            memory = Memory.open(stage.url, embedder=HashingEmbedder(), clock=ManualClock(NOW_MS))
+            closes = name == "Memory.close"
+            if closes:
+                await memory.start()
+                await memory.user("ann").session("chat").get_context(SOUGHT)
+            outcome = await _struck(memory.close() if closes else memory.start(), _breaks(stage, how), how, at)
+            wrong = list(_of_outcome(outcome, how))
+            async with asyncio.timeout(WAIT_S):
+                if not closes:
+                    await memory.start()
+                    wrong += await _go_on(memory)
+                await memory.close()
+            wrong += [*await stage.left_open(), *await _left(tasks)]
+            gc.collect()
+        drilled.steps += outcome.struck
+        drilled.problems += [f"{stage.kind}: {name} {how} at {at}: {each}" for each in (*wrong, *noticed)]
+        if not outcome.struck:
+            break
+    return drilled
+
+
+async def _step(verb: Verb, on: _On, how: str, at: int, wanted: Expected) -> tuple[bool, list[str]]:
     tasks = asyncio.all_tasks()
-    beside = [] if how in FAULTS else [asyncio.ensure_future(each) for each in _beside(memory)]
-    outcome = await interrupted(_call(verb, memory, stage.ids), kept, how, at)
-    wrong = [*_of_outcome(outcome, how), *await _of_others(beside), *await _left(tasks)]
-    await _quiet(store)
-    state = await state_of(store)
+    beside = [asyncio.ensure_future(each) for each in _beside(on.memory)] if how in CANCELLED else []
+    outcome = await interrupted(_call(verb, on.memory, on.stage.ids), on, how, at)
+    wrong = [*_of_outcome(outcome, how), *await _of_others(beside)]
+    if how == "closed":
+        if not outcome.struck:
+            on.close()
+        wrong += await _closed(on, tasks)
+        tasks = asyncio.all_tasks()
+    wrong += [*await _left(tasks, ignored=POOL_WAITS), *await on.stage.quiet(on.store)]
+    await _quiet(on.store)
+    state = await state_of(on.store)
     if not verb.in_steps and state not in ((wanted.before, wanted.after) if outcome.struck else (wanted.after,)):
         wrong.append(f"half done: {_difference(state, wanted.after)}")
-    wrong += await _of_views(memory, store)
-    if verb.reads:
-        async with asyncio.timeout(WAIT_S):
-            await memory.close()
-        return outcome.struck, [*wrong, *await _left(tasks)]
-    if outcome.struck and not verb.later and (verb.once or verb.in_steps or state == wanted.before):
-        wrong += await _of_repeat(verb, memory, stage, store, wanted)
-    wrong += await _of_views(memory, store)
+    wrong += [*await _of_views(on.memory, on.store), *await _go_on(on.memory)]
+    repeats = not verb.reads and not verb.later and (verb.once or verb.in_steps or state == wanted.before)
+    if outcome.struck and repeats:
+        wrong += await _of_repeat(verb, on, wanted)
+        wrong += await _of_views(on.memory, on.store)
     async with asyncio.timeout(WAIT_S):
-        await memory.close()
-    wrong += await _left(tasks)
-    if (settled := await _settle(store)) != wanted.settled:
+        await on.memory.close()
+    wrong += [*await _left(tasks, ignored=POOL_WAITS), *await on.stage.quiet(on.store)]
+    if not verb.reads and (settled := await _settle(on.store)) != wanted.settled:
         wrong.append(f"settled otherwise: {_difference(settled, wanted.settled)}")
+    if how == "closed":
+        await on.store.close()
     return outcome.struck, wrong
+
+
+async def _closed(on: _On, tasks: set[asyncio.Task[Any]]) -> list[str]:
+    """What a memory that was closed in the middle of a call leaves behind; after that, there is another one."""
+    assert on.closing is not None, "closed before"
+    async with asyncio.timeout(WAIT_S):
+        await on.closing
+    wrong = [*await _left(tasks), *await on.stage.left_open()]
+    await on.open_again()
+    return wrong
 
 
 async def _quiet(store: Store) -> None:
     """Wait until a write that nobody waits for any more has landed, or never will: another one, made later, has."""
-    noted = Record(f"quiet{secrets.token_hex(8)}", "long_term", Scope("other", "nobody"), "Quiet.", created_at=NOW_MS)
-    await store.commit(Changes(Partition("other", "nobody"), put=(noted,)), NOW_MS)
+    name = f"quiet{secrets.token_hex(8)}"
+    noted = Record(name, "long_term", Scope("other", "nobody"), "Quiet.", created_at=NOW_MS)
+    await store.commit(Changes(Partition("other", "nobody"), put=(noted,), key=name), NOW_MS)
+
+
+async def _go_on(memory: Memory) -> list[str]:
+    """What another user was told who calls many times now; nobody may have to wait."""
+    bob = memory.user("bob", org="other")
+    adds = [bob.session("chat").add_message("user", f"Does it work, {n}?", id=f"again{n}") for n in range(OTHERS)]
+    return await _of_others([asyncio.ensure_future(each) for each in (*adds, *(bob.get_memory("bob") for _ in adds))])
 
 
 def _beside(memory: Memory) -> list[Coroutine[Any, Any, Any]]:
@@ -245,6 +388,8 @@ def _beside(memory: Memory) -> list[Coroutine[Any, Any, Any]]:
 
 async def _of_others(calls: Sequence[asyncio.Future[Any]]) -> list[str]:
     """Whether those who were not interrupted were answered."""
+    if not calls:
+        return []
     async with asyncio.timeout(WAIT_S):
         answers = await asyncio.gather(*calls, return_exceptions=True)
     return [f"somebody else was told {answer!r}" for answer in answers if isinstance(answer, BaseException)]
@@ -254,21 +399,24 @@ def _of_outcome(outcome: Outcome, how: str) -> Iterator[str]:
     if not outcome.struck:
         if outcome.error is not None:
             yield f"not interrupted, but raised {outcome.error!r}"
-    elif how not in FAULTS:
+    elif how in CANCELLED:
         if not isinstance(outcome.error, asyncio.CancelledError):
             yield f"cancelled, but ended with {outcome.error or outcome.answer!r}"
+    elif how not in FAULTS:
+        if outcome.error is not None and not isinstance(outcome.error, Unavailable):
+            yield f"raised {outcome.error!r}"
     elif outcome.error is not None and not isinstance(outcome.error, type(FAULTS[how]())):
         yield f"raised {outcome.error!r}"
 
 
-async def _of_repeat(verb: Verb, memory: Memory, stage: Stage, store: Store, wanted: Expected) -> list[str]:
+async def _of_repeat(verb: Verb, on: _On, wanted: Expected) -> list[str]:
     try:
         async with asyncio.timeout(WAIT_S):
-            await _call(verb, memory, stage.ids)
+            await _call(verb, on.memory, on.stage.ids)
     except (NotFound, Conflict) as error:
-        if await state_of(store) != wanted.after:
+        if await state_of(on.store) != wanted.after:
             return [f"repeated, it raised {error!r}"]
-    state = await state_of(store)
+    state = await state_of(on.store)
     if state != wanted.after:
         return [f"repeated, it left {_difference(state, wanted.after)}"]
     return []
@@ -294,14 +442,20 @@ def _apart(one: Any, other: Any) -> str:
     return f"{one!r} and {other!r}"
 
 
-async def _left(known: set[asyncio.Task[Any]]) -> list[str]:
+async def _left(known: set[asyncio.Task[Any]], *, ignored: str = "") -> list[str]:
     """Tasks that do not end by themselves."""
     for _ in range(LOOKS):
-        left = asyncio.all_tasks() - known - {asyncio.current_task()}
+        left = {task for task in asyncio.all_tasks() - known if not _stays(task, ignored)}
         if not left:
             return []
         await asyncio.sleep(0.001)
     return [f"{task!r} is left" for task in left]
+
+
+def _stays(task: asyncio.Task[Any], ignored: str) -> bool:
+    """Whether a task is this one, serves a connection of the drill's proxy, or is to be ignored."""
+    name = getattr(task.get_coro(), "__qualname__", "")
+    return task is asyncio.current_task() or name.startswith("Proxy.") or name == ignored
 
 
 def _difference(found: State, wanted: State) -> str:
@@ -326,42 +480,62 @@ def _noticed() -> Iterator[list[str]]:
     noticed += [str(warning.message) for warning in warned]
 
 
-async def drill_all(kinds: Sequence[str], names: Sequence[str], hows: Sequence[str], folder: Path) -> Drilled:
-    """Drill all of these, and print how it went."""
-    total = Drilled()
+async def drill_all(
+    kinds: Sequence[str], names: Sequence[str], hows: Sequence[str], folder: Path, some: int = 0, seed: int = 0
+) -> Drilled:
+    """Drill all of these, at every step or at some, and print how it went."""
+    total, chance = Drilled(), random.Random(seed)
     for kind in kinds:
-        place = folder / kind
-        place.mkdir()
-        stage = Stage(kind, place)
-        for how in hows:
-            began, steps = time.perf_counter(), 0
-            for name in names:
-                try:
-                    done = await drill(name, stage, how)
-                except Exception as error:
-                    done = Drilled(problems=[f"{kind}: {name} {how}: the drill failed with {error!r}"])
-                steps += done.steps
-                total.problems += done.problems
-                for problem in done.problems[:TOLD_MAX]:
-                    print(problem[:TOLD_CHARS], flush=True)
-                if done.problems[TOLD_MAX:]:
-                    print(f"  and {len(done.problems) - TOLD_MAX} more", flush=True)
-            total.steps += steps
-            print(f"{kind}: {how}: {len(names)} verbs, {steps} steps, {time.perf_counter() - began:.0f} s", flush=True)
+        (folder / kind).mkdir()
+        async with Stage(kind, folder / kind) as stage:
+            for how in hows:
+                if how in ON_A_SERVER and not stage.on_server:
+                    continue
+                began, steps = time.perf_counter(), 0
+                for name in names:
+                    if name in ENDS and (not stage.on_server or how in FAULTS or how == "closed"):
+                        continue
+                    try:
+                        if name in ENDS:
+                            done = await drill_ends(name, stage, how)
+                        else:
+                            done = await (
+                                drill_some(name, stage, how, some, chance) if some else drill(name, stage, how)
+                            )
+                    except Exception as error:
+                        done = Drilled(problems=[f"{kind}: {name} {how}: the drill failed with {error!r}"])
+                    steps += done.steps
+                    total.problems += done.problems
+                    for problem in done.problems[:TOLD_MAX]:
+                        print(problem[:TOLD_CHARS], flush=True)
+                    if done.problems[TOLD_MAX:]:
+                        print(f"  and {len(done.problems) - TOLD_MAX} more", flush=True)
+                total.steps += steps
+                print(
+                    f"{kind}: {how}: {len(names)} verbs, {steps} steps, {time.perf_counter() - began:.0f} s", flush=True
+                )
     return total
 
 
 def main(given: Sequence[str] | None = None) -> int:
     program = "python -m recollect.testing.interruptions"
     parser = argparse.ArgumentParser(prog=program, description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--stores", default="memory,sqlite")
+    parser.add_argument("--stores", default="memory,sqlite", help=f"any of {', '.join([*KINDS, 'routed'])}")
     parser.add_argument("--verbs", default="", help="only those in whose name this pattern is found")
-    parser.add_argument("--how", default=",".join(INTERRUPTIONS))
+    parser.add_argument("--how", default=",".join((*INTERRUPTIONS, *ON_A_SERVER)))
+    parser.add_argument("--steps", type=int, default=0, help="interrupt each verb at so many of its steps, not at all")
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("RECOLLECT_SEED", random.randrange(1_000_000))))
     chosen = parser.parse_args(given)
-    names = [name for name in VERBS if re.search(chosen.verbs, name)]
-    logging.getLogger("recollect").setLevel(logging.CRITICAL)  # faults are told of there, and there are thousands
+    names = [name for name in (*VERBS, *ENDS) if re.search(chosen.verbs, name)]
+    for logger in ("recollect", "psycopg", "azure"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)  # faults are told of there, and there are thousands
+    if chosen.steps:
+        print(f"--seed {chosen.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        done = asyncio.run(drill_all(chosen.stores.split(","), names, chosen.how.split(","), Path(folder)))
+        drilled = drill_all(
+            chosen.stores.split(","), names, chosen.how.split(","), Path(folder), chosen.steps, chosen.seed
+        )
+        done = asyncio.run(drilled)
     print(f"{done.steps} steps, {len(done.problems)} problems")
     return 1 if done.problems else 0
 

@@ -1,7 +1,7 @@
 """Every verb of the front door in one table, and a stage on which each of them has something to do.
 
-For drills that interrupt verbs (`interruptions.py`). The stage is a user with something of everything; `state_of` and
-`views_of` say what there is, in the store and as callers see it.
+For drills that interrupt verbs (`interruptions.py`). The stage is a user with something of everything; `stages.py` puts
+it on any store. `state_of` and `views_of` say what there is, in the store and as callers see it.
 """
 
 from __future__ import annotations
@@ -11,27 +11,19 @@ import contextlib
 import inspect
 import json
 import re
-import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from copy import deepcopy
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from recollect.copying import Copying
 from recollect.errors import NotFound, RecollectError
 from recollect.memory import Memory
 from recollect.org import Org
 from recollect.records import MINUTE_MS, Changes, Partition, Record, Scope, payload_of
 from recollect.session import Session
-from recollect.stores import open_store
 from recollect.stores.contract import Store, named_partitions
-from recollect.stores.in_memory import InMemoryStore
-from recollect.stores.routed import RoutedStore
 from recollect.testing.fakes import NOON_MS, HashingEmbedder, ManualClock, ScriptedModel, WordReranker, learned
 from recollect.testing.faults import SteppedStore
-from recollect.testing.stores import fresh_url
 from recollect.user import User
 
 NOW_MS = NOON_MS + 10 * MINUTE_MS
@@ -364,57 +356,6 @@ class Kept(SteppedStore):
 
     async def close(self) -> None:
         pass
-
-
-class Stage:
-    """Stores of one kind on which the stage is set: each call of `fresh` gives an equal one."""
-
-    def __init__(self, kind: str, folder: Path) -> None:
-        self.kind = kind
-        self._folder = folder
-        self._template: InMemoryStore | None = None
-        self.ids: dict[str, str] = {}
-
-    @contextlib.asynccontextmanager
-    async def fresh(self) -> AsyncIterator[Store]:
-        async with contextlib.AsyncExitStack() as stack:
-            store = await self._made(stack)
-            stack.push_async_callback(store.close)
-            yield store
-
-    async def _made(self, stack: contextlib.AsyncExitStack) -> Store:
-        if self.kind in ("sqlite", "routed"):
-            return await self._copied()
-        if self._template is None:
-            self._template = InMemoryStore()
-            self.ids = await set_stage(self._template)
-        if self.kind == "memory":
-            copy = InMemoryStore()
-            copy._rooms = deepcopy(self._template._rooms)
-            return copy
-        store = await open_store(stack.enter_context(fresh_url(self.kind)))
-        async for _ in Copying(self._template, store, clock=ManualClock()).run():
-            pass  # jobs of the same age may be done in any order, so that two stages set on a server would differ
-        return store
-
-    async def _copied(self) -> Store:
-        template = self._folder / "template"
-        if not template.exists():
-            template.mkdir()
-            store = await self._in(template)
-            self.ids = await set_stage(store)
-            await store.close()
-        copy = self._folder / "copy"
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(template, copy)
-        return await self._in(copy)
-
-    async def _in(self, folder: Path) -> Store:
-        store = await open_store(folder / "memories.db")
-        if self.kind == "sqlite":
-            return store
-        elsewhere = await open_store(folder / "elsewhere.db")
-        return RoutedStore(store, {"conversation": elsewhere, "working": elsewhere, "entity_cache": elsewhere})
 
 
 # ── what there is ────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -28,6 +29,7 @@ from recollect.testing.conformance.stage import (
     put,
     work,
 )
+from recollect.testing.faults import cancelled_at
 from recollect.testing.proxy import Proxy
 from recollect.testing.servers.pgbouncer import pooler
 from recollect.testing.servers.postgres import PostgresServer
@@ -250,6 +252,26 @@ async def test_what_takes_too_long_is_rolled_back_and_reported_as_busy(server, u
         assert await put(store, message("c")) == 2
         assert ids_of(await listed(store, Filter(ANN))) == ["a", "c"]
         assert not await store.claim(NOW, LEASE_S, 10)
+
+
+async def test_a_call_that_is_cancelled_when_its_connection_or_answer_comes_ends_there(server):
+    async with opened(server.url(pool_max=1, schema=f"drill_{secrets.token_hex(4)}")) as store:
+        await put(store, message("a"))
+        answers: list[Any] = []
+
+        async def read() -> None:
+            answers.append(await store.get(ANN, ["a"], NOW))
+
+        for at in range(1, 100):
+            other = asyncio.create_task(store.get(ANN, ["a"], NOW))
+            await asyncio.sleep(0)  # it has the only connection
+            reached = await cancelled_at(read(), at, late=True)
+            await other
+            if not reached:
+                break
+            assert answers == [], f"cancelled at wait {at}, and answered"
+        assert at > 1
+        assert len(answers) == 1
 
 
 async def test_a_partition_locked_too_long_is_reported_as_busy_and_the_others_carry_on(server, url):
