@@ -178,7 +178,8 @@ def clauses(sentence: Sentence, *, before: str = "", introduced: bool = False) -
     opened = OPENERS.match(low)
     first = opened.end() if opened else 0
     alone = _ROLE_ALONE.match(text, first) if introduced else None
-    if alone and _is_occupation(alone["role"].lower()):
+    addressed = alone is not None and first > 0 and alone["role"].lower() in _ADDRESSED
+    if alone and not addressed and _is_occupation(alone["role"].lower()):
         lead = "I'm a "
         text = text[:first] + _small(alone["role"]) + text[alone.end("role") :]
     else:
@@ -279,7 +280,21 @@ def _small(role: str) -> str:
 def _is_occupation(words_: str) -> bool:
     """Whether the words that stand alone after a name or an age are an occupation: "I'm Ola, 24, nurse at ..."."""
     role = words_.split()
-    return role[0] not in ("a", "an", "the") and any(" ".join(role[-count:]) in OCCUPATIONS for count in (1, 2, 3))
+    return _NOT_IN_A_ROLE.isdisjoint(role) and any(" ".join(role[-count:]) in OCCUPATIONS for count in (1, 2, 3))
+
+
+_NOT_IN_A_ROLE = words(
+    """
+    a, an, the, not, no, never, my, your, his, her, our, their, its, some, any, this, that, these, those, each, every,
+    another, other, need, needs, needed, want, wants, wanted, require, seeking, looking, look, see, seeing, saw, visit,
+    call, calling, called, ask, asked, tell, told, hire, hiring, hired, find, finding, found, get, getting, got, have,
+    is, was, am, are, be, been, wait, wrong, hello, hi, hey, good, morning, evening, dear, thank, thanks, you, me, him,
+    them, to, for, by, than, like, love, hate, miss, meet, met, sorry, please, yes, ok, okay, urgently, book, booked
+    """
+)
+"""Words of another sentence than one that only names a role: "I'm Bob. Need a plumber."."""
+_ADDRESSED = words("doctor, nurse, professor, teacher, coach, chef, captain, officer, assistant, driver, operator")
+"""Whoever is greeted by their role: "I'm Bob. Good morning doctor."."""
 
 
 def _last_word(low: str, end: int) -> str:

@@ -83,6 +83,7 @@ PATIENCE_TRIES, PATIENCE_S = 30, 0.01
 SURE, NEAR = 0.3, 0.05
 """How likely a memory must be to answer the question: to be quoted as the answer, and as the closest to one."""
 
+_QUOTATION = re.compile("“([^“”]+)”")
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 _BE_OR_DO = r"is|are|was|were|am|do|does|did|can|could|should|will|would|have|has|had|many|much|long|old"
 _ASKS = re.compile(
@@ -182,7 +183,7 @@ class MemoryAgent:
         if facts:
             return Answer(told, (), context, facts), True
         hits, sure = _that_answer(asked, await self._found(chat, context, at))
-        hits = await self._in_their_words(chat, hits)
+        hits = _each_once(asked, await self._in_their_words(chat, hits))
         return Answer(_said(asked, hits, sure, now), tuple(hits), context), sure
 
     async def _in_their_words(self, chat: Session, hits: Sequence[Hit]) -> list[Hit]:
@@ -476,6 +477,22 @@ def _that_answer(question: str, hits: Sequence[Hit]) -> tuple[list[Hit], bool]:
     return near[:1], False
 
 
+def _each_once(question: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Leave out notes that would only quote a message which is quoted itself."""
+    said = [_plain(hit.content) for hit in hits if hit.record.layer == "conversation"]
+
+    def repeats(hit: Hit) -> bool:
+        noted = _fitting(question, hit.content) if hit.record.layer == "episodic" else [hit.content]
+        repeated = noted and all(any(_plain(each) in message for message in said) for each in noted)
+        return hit.record.layer != "conversation" and bool(repeated)
+
+    return [hit for hit in hits if not repeats(hit)]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(" .!?…")
+
+
 def _source_of(record: Record) -> str | None:
     return record.source.message_id if record.layer in FACT_LAYERS and record.source else None
 
@@ -524,6 +541,8 @@ def _quoted(question: str, record: Record, now: datetime) -> str:
     if record.layer in FACT_LAYERS:
         fact = Fact.from_record(record)
         return f"{day} I noted: {_uncapital(_sentence([fact]))}."
+    if record.layer == "episodic" and (fitting := _fitting(question, record.content)):
+        return f"{day} I noted: {' '.join(f'“{shown(said, QUOTE_CHARACTERS)}”' for said in fitting)}"
     return f"{day} {_speaker(record)}: “{_passage(question, record.content)}”"
 
 
@@ -533,6 +552,17 @@ def _speaker(record: Record) -> str:
     if name:
         return f"{shown(str(name), 60)} said"
     return {"user": "you said", "assistant": "I said", "tool": "a tool reported"}.get(str(role), "I noted")
+
+
+def _fitting(question: str, notes: str) -> list[str]:
+    """Of the notes about a conversation, the quotations that have most of the question, as many as fit."""
+    wanted = set(query_terms(question))
+    quotations = [(len(wanted.intersection(terms(said))), said) for said in _QUOTATION.findall(notes)]
+    most = max((shared for shared, _ in quotations), default=0)
+    fitting = [said for shared, said in quotations if most and shared == most]
+    while len(fitting) > 1 and sum(map(len, fitting)) > QUOTE_CHARACTERS:
+        fitting.pop()
+    return fitting
 
 
 def _passage(question: str, content: str) -> str:

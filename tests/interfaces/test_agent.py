@@ -275,6 +275,39 @@ async def test_from_a_long_message_only_the_matching_sentence_is_quoted():
     assert said.endswith("you said: “My cat is called Admiral.”")
 
 
+WEEK = (
+    "The interview in Newcastle is on the 19th of October, on the big cardiac ward of the hospital by the river.",
+    "I always eat far too late when I work at night, and then I cannot sleep until the afternoon is over.",
+    "And Juno is allergic to kiwi, so the cake that we order for her party has to come without any fruit.",
+    "We still need three bedrooms for at most 950 a month, close to a primary school with a place for her.",
+)
+
+
+@pytest.mark.parametrize(("days", "who"), [(2, "you said"), (40, "I noted")])
+async def test_a_message_is_quoted_once_and_later_from_the_notes_without_what_was_said_beside_it(
+    memory, clock, days, who
+):
+    mara = memory.user("mara")
+    for said in WEEK:
+        await mara.session("monday").add_interaction(said, "I see.")
+        await memory.work()
+    for passed in (2, days - 2):
+        clock.advance(days=passed)
+        await memory.maintain()
+        await memory.work()
+    answer = await MemoryAgent().reply(mara.session("later"), "What is Juno allergic to?", at=as_datetime(clock()))
+    assert answer.endswith(f" {who}: “{WEEK[2]}”") and answer.count("“") == 1
+
+
+async def test_a_lesson_is_not_quoted_beside_the_words_it_was_learned_from():
+    told = (
+        "We close on 24 december.",
+        "Actually it's until 4 january, the 3rd is a sunday and we're closed then anyway",
+    )
+    said = await _ask("When are we closed?", told=told)
+    assert said.count("until 4 january") == 1 and "you said" in said
+
+
 async def test_a_quote_stays_on_one_line_and_moves_no_cursor():
     said = await _ask("What is my cat called?", told=("My cat is called\n\x1b[2JAdmiral \u202e.",))
     assert "\x1b" not in said and "\n" not in said and "\u202e" not in said

@@ -296,6 +296,21 @@ def test_who_speaks_as_a_nurse_is_one(said: str) -> None:
     assert learned(said) == [("occupation", False, "nurse")]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm Bob. Not a nurse.",
+        "I'm Bob. Need a plumber.",
+        "I'm Bob. Good morning doctor.",
+        "I'm Bob. oh wait wrong assistant",
+        "I'm Bob, not a doctor in Berlin",
+    ],
+)
+def test_an_occupation_that_is_named_after_the_user_is_not_always_theirs(said: str) -> None:
+    assert learned(said) == [("name", False, "Bob")]
+    assert ("occupation", False, "sales assistant") in learned("I'm Bob. Sales assistant.")
+
+
 def test_a_move_after_a_sentence_about_both_or_about_a_thing_is_the_users() -> None:
     for before in ("My wife and I are happy.", "The flat in Leeds was too small.", "My life changed.", "Hi Anna!"):
         assert ("city", False, "York") in learned(f"{before} Moved to York in May.")
