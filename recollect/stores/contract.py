@@ -581,6 +581,14 @@ def write_cursor(where: Filter, newest_first: bool, born: Born) -> str:
     return base64.urlsafe_b64encode(f"{place}.{_cursor_check(where, newest_first, place)}".encode()).decode()
 
 
+def bounds_of(where: Filter, newest_first: bool, after: str | None) -> tuple[Born | None, Born | None]:
+    """Between which births the rest of a list lies: after the first, before the second."""
+    if not after:
+        return where.born_after, where.born_before
+    start = read_cursor(where, newest_first, after)
+    return (where.born_after, start) if newest_first else (start, where.born_before)
+
+
 def read_cursor(where: Filter, newest_first: bool, cursor: str) -> Born:
     """The position in a cursor; a cursor of another list, or an edited one, is refused."""
     try:

@@ -38,6 +38,7 @@ from recollect.stores.contract import (
     Page,
     Prepared,
     Survey,
+    bounds_of,
     check_limit,
     clock_finding,
     decide,
@@ -46,7 +47,6 @@ from recollect.stores.contract import (
     is_veil,
     packed,
     prepare,
-    read_cursor,
     reads_from,
     veil_of,
     whole_revisions,
@@ -166,10 +166,7 @@ class CosmosStore:
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
         check_limit(limit)
-        low, high = where.born_after, where.born_before
-        if after:
-            start = read_cursor(where, newest_first, after)
-            low, high = (low, start) if newest_first else (start, high)
+        low, high = bounds_of(where, newest_first, after)
         found: list[Record] = []
         scanned = 0
         filtered = where.test is not None or where.ids is not None

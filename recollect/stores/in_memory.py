@@ -30,13 +30,13 @@ from recollect.stores.contract import (
     Plan,
     Prepared,
     Survey,
+    bounds_of,
     check_limit,
     closed_store,
     decide,
     forget_part,
     is_owned,
     prepare,
-    read_cursor,
     reads_from,
     touched_ids,
     veil_of,
@@ -169,12 +169,12 @@ class InMemoryStore:
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
         check_limit(limit)
-        start = read_cursor(where, newest_first, after) if after else None
+        low, high = bounds_of(where, newest_first, after)
         with self._open():
             room = self._room(where.partition)
             found: list[Record] = []
             scanned, last = 0, (0, 0)
-            for born, id in _walk(room.births(where), start, newest_first, where):
+            for born, id in _walk(room.births(where), low, high, newest_first):
                 if len(found) == limit or scanned == SCAN_MAX_ROWS:
                     return Page(tuple(found), write_cursor(where, newest_first, last))
                 last = born
@@ -298,12 +298,9 @@ class InMemoryStore:
 
 
 def _walk(
-    lists: list[list[tuple[Born, str]]], start: Born | None, newest_first: bool, where: Filter
+    lists: list[list[tuple[Born, str]]], low: Born | None, high: Born | None, newest_first: bool
 ) -> Iterator[tuple[Born, str]]:
-    """The births of several lists, merged in order from a position on, in blocks."""
-    low, high = where.born_after, where.born_before
-    if start is not None:
-        low, high = (low, start) if newest_first else (start, high)
+    """The births of several lists that lie between two, merged in order, in blocks."""
     ends = [
         [
             bisect_right(births, low, key=_born) if low else 0,

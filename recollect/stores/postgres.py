@@ -38,11 +38,11 @@ from recollect.stores.contract import (
     Mark,
     Page,
     Survey,
+    bounds_of,
     check_limit,
     forget_part,
     packed,
     prepare,
-    read_cursor,
     read_rows,
     reads_from,
     unpacked,
@@ -170,10 +170,7 @@ class PostgresStore:
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
         check_limit(limit)
-        low, high = where.born_after, where.born_before
-        if after:
-            start = read_cursor(where, newest_first, after)
-            low, high = (low, start) if newest_first else (start, high)
+        low, high = bounds_of(where, newest_first, after)
         found: list[Record] = []
         scanned = 0
         filtered = where.test is not None or where.ids is not None
