@@ -189,6 +189,15 @@ def clock_finding(ahead_ms: Sequence[float]) -> Finding:
                    FAIL if abs(worst) >= SKEW_FAIL_MS else WARN)  # fmt: skip
 
 
+class WithoutSearch:
+    """What a store lacks that holds one partition at a time."""
+
+    async def search(
+        self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
+    ) -> Mapping[str, Sequence[Candidate]]:
+        raise Unavailable("this store does not search across users; see its abilities", field="search")
+
+
 class Store(Protocol):
     """What every backend promises. See docs/contract.md for each promise in full."""
 
@@ -607,6 +616,12 @@ def _cursor_check(where: Filter, newest_first: bool, place: str) -> str:
 def closed_store() -> Unavailable:
     """What every call answers once the store is closed."""
     return Unavailable("the store is closed; take a new handle from a memory that is open", field="store")
+
+
+def check_ids(ids: Sequence[str]) -> None:
+    """Refuse more ids than one `get` takes."""
+    if len(ids) > IDS_MAX:
+        raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
 
 
 def check_limit(limit: int, least: int = 1) -> None:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recollect.errors import Unavailable, ValidationError
-from recollect.filters import Filter, Reach
+from recollect.filters import Filter
 from recollect.records import Born, Changes, Job, Partition, Record, Vector, record_from
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
     FORGET_ROWS,
-    IDS_MAX,
     KEY_LIFE_MS,
     SCAN_MAX_ROWS,
-    Candidate,
     Delta,
     Forgotten,
     Head,
@@ -30,7 +27,9 @@ from recollect.stores.contract import (
     Plan,
     Prepared,
     Survey,
+    WithoutSearch,
     bounds_of,
+    check_ids,
     check_limit,
     closed_store,
     decide,
@@ -136,7 +135,7 @@ async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> InMemoryStore:
     return InMemoryStore()
 
 
-class InMemoryStore:
+class InMemoryStore(WithoutSearch):
     """All promises of the contract, under one lock."""
 
     abilities: frozenset[str] = frozenset()
@@ -158,8 +157,7 @@ class InMemoryStore:
             return plan.revision
 
     async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
-        if len(ids) > IDS_MAX:
-            raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
+        check_ids(ids)
         with self._open():
             rows = self._room(partition).rows
             found = [rows[id] for id in ids if id in rows and rows[id].meta.lives(now)]
@@ -207,11 +205,6 @@ class InMemoryStore:
             put = tuple(_read(partition, row) for row in rows[:cut] if not row.meta.dropped)
             dropped = tuple(row.id for row in rows[:cut] if row.meta.dropped)
             return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
-
-    async def search(
-        self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
-    ) -> Mapping[str, Sequence[Candidate]]:
-        raise Unavailable("this store does not search across users; see its abilities", field="search")
 
     async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
         check_limit(limit)

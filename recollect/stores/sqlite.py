@@ -28,7 +28,6 @@ from recollect.stores.contract import (
     CHANGES_MIN,
     DURABLE,
     FORGET_ROWS,
-    IDS_MAX,
     KEY_LIFE_MS,
     OWN,
     SCAN_MAX_ROWS,
@@ -47,6 +46,7 @@ from recollect.stores.contract import (
     Prepared,
     Survey,
     bounds_of,
+    check_ids,
     check_limit,
     decide,
     forget_part,
@@ -259,8 +259,7 @@ class SqliteStore:
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
     async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
-        if len(ids) > IDS_MAX:
-            raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
+        check_ids(ids)
         if not ids:
             return []
 
