@@ -114,8 +114,7 @@ async def test_forgetting_one_of_very_many_merged_memories_takes_back_what_it_co
     assert ("k0" in kept.metadata, "k1" in kept.metadata) == (False, True)
 
 
-async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind(open_memory, store):
     memory = await open_memory(store)
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON)
@@ -129,9 +128,8 @@ async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind(open_
 
 @pytest.mark.parametrize("is_overwritten", [False, True])
 async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind_even_if_the_process_is_killed(
-    open_memory, store_url, is_overwritten
+    open_memory, store, is_overwritten
 ):
-    store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON, metadata={"place": "Lisbon"})
@@ -156,10 +154,7 @@ async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind_even_
     assert not await holds(memory, "canary")
 
 
-async def test_of_what_a_merge_passed_on_only_what_is_forgotten_goes_even_if_the_process_is_killed(
-    open_memory, store_url
-):
-    store = MeddlingStore(await open_store(store_url))
+async def test_of_what_a_merge_passed_on_only_what_is_forgotten_goes_even_if_the_process_is_killed(open_memory, store):
     memory = await open_memory(store)
     ann, ledger = memory.user("ann"), memory._flow.ledger
     texts = [LISBON, LISBON.replace("lives", "really lives"), LISBON.replace("lives", "very really lives")]
@@ -187,9 +182,8 @@ async def test_of_what_a_merge_passed_on_only_what_is_forgotten_goes_even_if_the
 
 
 async def test_a_memory_edited_while_it_is_forgotten_leaves_nothing_behind_even_if_the_process_is_killed(
-    open_memory, store_url
+    open_memory, store
 ):
-    store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
     note = await ann.add_memory("The canary is called Caruso.")
@@ -210,8 +204,7 @@ async def test_a_memory_edited_while_it_is_forgotten_leaves_nothing_behind_even_
     assert not await holds(memory, "canary")
 
 
-async def test_a_merged_memory_stays_until_everything_it_contributed_is_gone(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_merged_memory_stays_until_everything_it_contributed_is_gone(open_memory, store):
     memory = await open_memory(store)
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON)
@@ -499,8 +492,7 @@ async def test_erasing_while_everything_is_running_leaves_nothing(open_memory, c
     assert (await memory.survey()).jobs_waiting == 0
 
 
-async def test_a_summary_about_to_be_written_omits_what_was_just_forgotten(store_url, open_memory):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_summary_about_to_be_written_omits_what_was_just_forgotten(store, open_memory):
     memory = await open_memory(store, window_tokens=200)
     ann = memory.user("ann")
     chat = ann.session("s")
@@ -514,8 +506,7 @@ async def test_a_summary_about_to_be_written_omits_what_was_just_forgotten(store
     assert await ann.failures() == []
 
 
-async def test_a_branch_made_while_a_message_is_forgotten_does_not_keep_it(store_url, open_memory):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_branch_made_while_a_message_is_forgotten_does_not_keep_it(store, open_memory):
     memory = await open_memory(store)
     ann = memory.user("ann")
     secret = await ann.session("s").add_message("user", "My canary is called Caruso.")
@@ -530,9 +521,8 @@ async def test_a_branch_made_while_a_message_is_forgotten_does_not_keep_it(store
 
 @pytest.mark.parametrize("view", ["episode", "summary", "branch"])
 async def test_what_is_made_of_a_message_in_the_last_moment_goes_even_if_the_forgetting_process_is_killed(
-    store_url, open_memory, view
+    store, open_memory, view
 ):
-    store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     chat = memory.user("ann").session("s")
     secret = await chat.add_message("user", "I decided to call my canary Caruso, and to buy it in May.")
@@ -574,9 +564,8 @@ async def test_what_is_restored_right_after_it_was_forgotten_keeps_its_history_a
 
 
 async def test_a_message_that_was_added_and_forgotten_again_leaves_nothing_behind_even_if_the_process_is_killed(
-    store_url, open_memory
+    store, open_memory
 ):
-    store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
     chat = ann.session("second")
@@ -600,8 +589,7 @@ async def test_a_message_that_was_added_and_forgotten_again_leaves_nothing_behin
     assert not await holds(memory, "Caruso")
 
 
-async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_killed(store_url, open_memory):
-    store = MeddlingStore(await open_store(store_url))
+async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_killed(store, open_memory):
     memory = await open_memory(store)
     ann = memory.user("ann")
     said = await ann.session("s").add_message("user", "My canary is called Caruso.")
@@ -622,8 +610,7 @@ async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_kille
     assert await ann.session("s").window() == []
 
 
-async def test_if_a_message_is_forgotten_before_it_is_sealed_the_work_continues_with_the_rest(store_url, open_memory):
-    store = MeddlingStore(await open_store(store_url))
+async def test_if_a_message_is_forgotten_before_it_is_sealed_the_work_continues_with_the_rest(store, open_memory):
     memory = await open_memory(store)
     ann = memory.user("ann")
     chat = ann.session("s")
