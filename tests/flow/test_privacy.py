@@ -22,6 +22,11 @@ PARTITION = Partition("default", "ann")
 LISBON = "My sister Clara lives in Lisbon with two cats, a parrot and a very old piano"
 
 
+async def killed():
+    """What a call meets whose process ends."""
+    raise Unavailable("killed")
+
+
 async def everything(memory, user="ann"):
     """Everything the store holds about a user, including hidden layers."""
     where = Filter(Partition("default", user))
@@ -136,9 +141,6 @@ async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind_even_
     await memory.work()
     newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
 
-    async def killed():
-        raise Unavailable("killed")
-
     async def merged_in_the_last_moment():
         await memory.work()
         assert (await ann.get_memory(older.id)).metadata == {"place": "Lisbon", "secret": "canary"}
@@ -161,9 +163,6 @@ async def test_of_what_a_merge_passed_on_only_what_is_forgotten_goes_even_if_the
     first, second, third = [
         await ann.add_memory(text, metadata={f"m{n}": f"canary {n}"}) for n, text in enumerate(texts)
     ]
-
-    async def killed():
-        raise Unavailable("killed")
 
     async def merged_in_the_last_moment():
         known = {record.id: record for record in await ledger.get(PARTITION, [first.id, second.id, third.id])}
@@ -188,9 +187,6 @@ async def test_a_memory_edited_while_it_is_forgotten_leaves_nothing_behind_even_
     ann = memory.user("ann")
     note = await ann.add_memory("The canary is called Caruso.")
     await memory.work()
-
-    async def killed():
-        raise Unavailable("killed")
 
     async def edited_in_the_last_moment():
         for name in ("Enrico", "Callas", "Nana"):
@@ -530,9 +526,6 @@ async def test_what_is_made_of_a_message_in_the_last_moment_goes_even_if_the_for
         last, _ = await chat.add_interaction(f"We decided to meet on May {number + 1} in Oslo.", "I will be there.")
     await memory.work()
 
-    async def killed():
-        raise Unavailable("killed")
-
     async def made():
         await {"episode": chat.close, "summary": chat.compress, "branch": lambda: chat.branch(last.id, "other")}[view]()
         assert len([each for each in await everything(memory) if "Caruso" in each.content]) > 1
@@ -575,9 +568,6 @@ async def test_a_message_that_was_added_and_forgotten_again_leaves_nothing_behin
     for number in range(4):
         await chat.add_interaction(f"We decided to meet on May {number + 1} in Oslo.", "I will be there.")
 
-    async def killed():
-        raise Unavailable("killed")
-
     async def closed():
         await chat.close()
         store.before(lambda changes: "m" not in changes.drop, killed)
@@ -598,9 +588,6 @@ async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_kille
 
     async def dropped_and_killed():
         store.before(lambda changes: said.id not in changes.drop, killed)
-
-    async def killed():
-        raise Unavailable("killed")
 
     store.before(lambda changes: said.id in changes.drop, dropped_and_killed)
     with suppress(Unavailable):
