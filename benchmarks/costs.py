@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from timing import Samples, say, table
+from timing import Samples, aim, say, table
 
 from recollect import Memory
 from recollect.interfaces.bench import sentences
@@ -195,7 +195,3 @@ def show(turns_per_s: float, search: Samples, context: Samples) -> dict[str, Any
         "search_cpu_ms": search_ms, "search_cpu_p95_ms": p95_ms, "context_cpu_ms": context_ms,
         "context_ratio": ratio, "turns_per_s": turns_per_s,
     }  # fmt: skip
-
-
-def aim(text: str, met: bool) -> str:
-    return f"{text}: {'met' if met else 'missed'}"

@@ -18,7 +18,7 @@ import numpy as np
 from dataset import Question, World, exact, recall, user_name
 from peers import Floats, Lookup, Memory
 from peers.recollect import ORG, Peer
-from timing import Figures, Samples, say, table
+from timing import Figures, Samples, aim, say, table
 
 from recollect.filters import Reach
 from recollect.records import Changes, Record, Scope, Vector, system_clock
@@ -269,7 +269,3 @@ def figures_row(label: str, figures: dict[str, Any], verdict: str) -> list[str]:
 def growth(result: dict[str, Any], touch: str) -> str:
     ratio = result[f"{touch}_large"]["p50_ms"] / result[f"{touch}_small"]["p50_ms"]
     return f"{ratio:.2f}x small, " + aim("2x", ratio <= 2)
-
-
-def aim(text: str, met: bool) -> str:
-    return f"{text}: {'met' if met else 'missed'}"

@@ -76,3 +76,8 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> s
         for cells in (list(enumerate(zip(row, widths, strict=True))) for row in (header, *rows))
     ]
     return "\n".join([title, lines[0], "  " + "  ".join("-" * width for width in widths), *lines[1:], ""])
+
+
+def aim(text: str, met: bool) -> str:
+    """An aim, and whether it was met."""
+    return f"{text}: {'met' if met else 'missed'}"

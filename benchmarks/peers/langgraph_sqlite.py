@@ -5,17 +5,16 @@ It needs a SQLite that can load extensions. Many Python builds have none; pysqli
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pysqlite3
-from langgraph.store.base import PutOp
 from langgraph.store.sqlite import SqliteStore
 
-from peers import Floats, Lookup, Memory
+from peers import Lookup
+from peers.langgraph_memory import Peer as InMemory
 
 
-class Peer:
+class Peer(InMemory):
     name = "SqliteStore"
     package = "langgraph-checkpoint-sqlite"
     durable = True
@@ -35,19 +34,6 @@ class Peer:
         self.connection = pysqlite3.connect(str(self.path), check_same_thread=False, isolation_level=None)
         self.store = SqliteStore(self.connection, index=self.index)
         self.store.setup()
-
-    async def load(self, users: Mapping[str, Sequence[Memory]]) -> None:
-        for user, memories in users.items():
-            self.store.batch([PutOp(("memories", user), id, {"text": text}) for id, text, _ in memories])
-
-    async def add(self, user: str, id: str, text: str, vector: Floats) -> None:
-        self.store.put(("memories", user), id, {"text": text})
-
-    async def search(self, user: str, text: str, vector: Floats, k: int) -> list[str]:
-        return [item.key for item in self.store.search(("memories", user), query=text, limit=k)]
-
-    async def settle(self) -> None:
-        pass
 
     async def reopen(self) -> None:
         self.connection.close()

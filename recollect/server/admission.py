@@ -14,7 +14,6 @@ import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from types import TracebackType
 
 from recollect.errors import Busy
 
@@ -176,9 +175,7 @@ class Visit:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._leave_line()
         self.rest()
         self._admission.give_place_back(self._who)

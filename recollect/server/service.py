@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from recollect.errors import Unavailable
 from recollect.memory import Memory
@@ -33,6 +32,8 @@ from recollect.stores.routed import RoutedStore, open_stores
 
 if TYPE_CHECKING:
     from recollect.server.tracing import Tracing
+
+T = TypeVar("T")
 
 AWAKE = 8
 """How many indexes stay awake, ready to be queried at once, unless a setting says otherwise."""
@@ -129,9 +130,7 @@ class Service:
             await self._open.enter_async_context(self._leaving_figures(self._shared))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.draining = True
         await self._open.aclose()
 
@@ -202,33 +201,23 @@ class Service:
 
     @property
     def memory(self) -> Memory:
-        if self._memory is None:
-            raise _not_open()
-        return self._memory
+        return _opened(self._memory)
 
     @property
     def surveys(self) -> Surveys:
-        if self._surveys is None:
-            raise _not_open()
-        return self._surveys
+        return _opened(self._surveys)
 
     @property
     def keys(self) -> Keys:
-        if self._keys is None:
-            raise _not_open()
-        return self._keys
+        return _opened(self._keys)
 
     @property
     def seats(self) -> Seats:
-        if self._seats is None:
-            raise _not_open()
-        return self._seats
+        return _opened(self._seats)
 
     @property
     def quotas(self) -> Quotas:
-        if self._quotas is None:
-            raise _not_open()
-        return self._quotas
+        return _opened(self._quotas)
 
     def describe(self) -> dict[str, Any]:
         """What is in use, in the memory and in the server."""
@@ -248,5 +237,7 @@ def _tracing() -> Tracing:
     return opened
 
 
-def _not_open() -> Unavailable:
-    return Unavailable("the server is not open yet", field="server")
+def _opened(part: T | None) -> T:
+    if part is None:
+        raise Unavailable("the server is not open yet", field="server")
+    return part

@@ -189,6 +189,15 @@ def clock_finding(ahead_ms: Sequence[float]) -> Finding:
                    FAIL if abs(worst) >= SKEW_FAIL_MS else WARN)  # fmt: skip
 
 
+class WithoutSearch:
+    """What a store lacks that holds one partition at a time."""
+
+    async def search(
+        self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
+    ) -> Mapping[str, Sequence[Candidate]]:
+        raise Unavailable("this store does not search across users; see its abilities", field="search")
+
+
 class Store(Protocol):
     """What every backend promises. See docs/contract.md for each promise in full."""
 
@@ -581,6 +590,14 @@ def write_cursor(where: Filter, newest_first: bool, born: Born) -> str:
     return base64.urlsafe_b64encode(f"{place}.{_cursor_check(where, newest_first, place)}".encode()).decode()
 
 
+def bounds_of(where: Filter, newest_first: bool, after: str | None) -> tuple[Born | None, Born | None]:
+    """Between which births the rest of a list lies: after the first, before the second."""
+    if not after:
+        return where.born_after, where.born_before
+    start = read_cursor(where, newest_first, after)
+    return (where.born_after, start) if newest_first else (start, where.born_before)
+
+
 def read_cursor(where: Filter, newest_first: bool, cursor: str) -> Born:
     """The position in a cursor; a cursor of another list, or an edited one, is refused."""
     try:
@@ -599,6 +616,12 @@ def _cursor_check(where: Filter, newest_first: bool, place: str) -> str:
 def closed_store() -> Unavailable:
     """What every call answers once the store is closed."""
     return Unavailable("the store is closed; take a new handle from a memory that is open", field="store")
+
+
+def check_ids(ids: Sequence[str]) -> None:
+    """Refuse more ids than one `get` takes."""
+    if len(ids) > IDS_MAX:
+        raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
 
 
 def check_limit(limit: int, least: int = 1) -> None:

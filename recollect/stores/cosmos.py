@@ -12,25 +12,23 @@ import asyncio
 import heapq
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 from weakref import WeakValueDictionary
 
-from recollect.errors import Busy, Unavailable, ValidationError
-from recollect.filters import Filter, Reach
-from recollect.records import Born, Changes, Job, Partition, Record, Vector
+from recollect.errors import Busy
+from recollect.filters import Filter
+from recollect.records import Born, Changes, Job, Partition, Record
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
     DURABLE,
     FORGET_ROWS,
-    IDS_MAX,
     SCAN_MAX_ROWS,
     SHARED,
     WARN,
-    Candidate,
     Delta,
     Finding,
     Forgotten,
@@ -38,6 +36,9 @@ from recollect.stores.contract import (
     Page,
     Prepared,
     Survey,
+    WithoutSearch,
+    bounds_of,
+    check_ids,
     check_limit,
     clock_finding,
     decide,
@@ -46,7 +47,6 @@ from recollect.stores.contract import (
     is_veil,
     packed,
     prepare,
-    read_cursor,
     reads_from,
     veil_of,
     whole_revisions,
@@ -100,7 +100,7 @@ async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> CosmosStore:
     return CosmosStore(link)
 
 
-class CosmosStore:
+class CosmosStore(WithoutSearch):
     """All promises of the contract on Cosmos DB. Open it with `open_store("cosmos://...")`."""
 
     abilities = frozenset({SHARED, DURABLE})
@@ -156,8 +156,7 @@ class CosmosStore:
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
     async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
-        if len(ids) > IDS_MAX:
-            raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
+        check_ids(ids)
         with self._link.use():
             epoch, found = await self._documents(partition_name(partition), ids)
             living = {id: document for id, document in found.items() if lives(document, epoch, now)}
@@ -167,10 +166,7 @@ class CosmosStore:
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
         check_limit(limit)
-        low, high = where.born_after, where.born_before
-        if after:
-            start = read_cursor(where, newest_first, after)
-            low, high = (low, start) if newest_first else (start, high)
+        low, high = bounds_of(where, newest_first, after)
         found: list[Record] = []
         scanned = 0
         filtered = where.test is not None or where.ids is not None
@@ -214,11 +210,6 @@ class CosmosStore:
             await pause_after(put)
             dropped = tuple(id for id, row in told.items() if "dropped" in row)
             return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
-
-    async def search(
-        self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
-    ) -> Mapping[str, Sequence[Candidate]]:
-        raise Unavailable("this store does not search across users; see its abilities", field="search")
 
     async def close(self) -> None:
         await self._link.close()

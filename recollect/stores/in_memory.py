@@ -5,21 +5,18 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from recollect.errors import Unavailable, ValidationError
-from recollect.filters import Filter, Reach
+from recollect.filters import Filter
 from recollect.records import Born, Changes, Job, Partition, Record, Vector, record_from
 from recollect.stores.contract import (
     BLOCK_ROWS,
     CHANGES_MIN,
     FORGET_ROWS,
-    IDS_MAX,
     KEY_LIFE_MS,
     SCAN_MAX_ROWS,
-    Candidate,
     Delta,
     Forgotten,
     Head,
@@ -30,13 +27,15 @@ from recollect.stores.contract import (
     Plan,
     Prepared,
     Survey,
+    WithoutSearch,
+    bounds_of,
+    check_ids,
     check_limit,
     closed_store,
     decide,
     forget_part,
     is_owned,
     prepare,
-    read_cursor,
     reads_from,
     touched_ids,
     veil_of,
@@ -136,7 +135,7 @@ async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> InMemoryStore:
     return InMemoryStore()
 
 
-class InMemoryStore:
+class InMemoryStore(WithoutSearch):
     """All promises of the contract, under one lock."""
 
     abilities: frozenset[str] = frozenset()
@@ -158,8 +157,7 @@ class InMemoryStore:
             return plan.revision
 
     async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
-        if len(ids) > IDS_MAX:
-            raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
+        check_ids(ids)
         with self._open():
             rows = self._room(partition).rows
             found = [rows[id] for id in ids if id in rows and rows[id].meta.lives(now)]
@@ -169,12 +167,12 @@ class InMemoryStore:
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
         check_limit(limit)
-        start = read_cursor(where, newest_first, after) if after else None
+        low, high = bounds_of(where, newest_first, after)
         with self._open():
             room = self._room(where.partition)
             found: list[Record] = []
             scanned, last = 0, (0, 0)
-            for born, id in _walk(room.births(where), start, newest_first, where):
+            for born, id in _walk(room.births(where), low, high, newest_first):
                 if len(found) == limit or scanned == SCAN_MAX_ROWS:
                     return Page(tuple(found), write_cursor(where, newest_first, last))
                 last = born
@@ -207,11 +205,6 @@ class InMemoryStore:
             put = tuple(_read(partition, row) for row in rows[:cut] if not row.meta.dropped)
             dropped = tuple(row.id for row in rows[:cut] if row.meta.dropped)
             return Delta(Mark(head.epoch, end, floor_seen), put, dropped, reset, more)
-
-    async def search(
-        self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
-    ) -> Mapping[str, Sequence[Candidate]]:
-        raise Unavailable("this store does not search across users; see its abilities", field="search")
 
     async def claim(self, now: int, lease_s: float, limit: int) -> Sequence[Job]:
         check_limit(limit)
@@ -298,12 +291,9 @@ class InMemoryStore:
 
 
 def _walk(
-    lists: list[list[tuple[Born, str]]], start: Born | None, newest_first: bool, where: Filter
+    lists: list[list[tuple[Born, str]]], low: Born | None, high: Born | None, newest_first: bool
 ) -> Iterator[tuple[Born, str]]:
-    """The births of several lists, merged in order from a position on, in blocks."""
-    low, high = where.born_after, where.born_before
-    if start is not None:
-        low, high = (low, start) if newest_first else (start, high)
+    """The births of several lists that lie between two, merged in order, in blocks."""
     ends = [
         [
             bisect_right(births, low, key=_born) if low else 0,

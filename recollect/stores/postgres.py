@@ -15,7 +15,7 @@ from typing import Any
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.types import TypeInfo
 
-from recollect.errors import Corrupt, Unavailable, ValidationError
+from recollect.errors import Corrupt, Unavailable
 from recollect.filters import Filter, Reach, Traces, traces_of
 from recollect.records import Born, Changes, Job, Partition, Record, Vector, digest_of, records_from
 from recollect.stores.contract import (
@@ -23,7 +23,6 @@ from recollect.stores.contract import (
     CHANGES_MIN,
     DURABLE,
     FORGET_ROWS,
-    IDS_MAX,
     OWN,
     SCAN_MAX_ROWS,
     SHARED,
@@ -38,11 +37,12 @@ from recollect.stores.contract import (
     Mark,
     Page,
     Survey,
+    bounds_of,
+    check_ids,
     check_limit,
     forget_part,
     packed,
     prepare,
-    read_cursor,
     reads_from,
     unpacked,
     whole_revisions,
@@ -158,8 +158,7 @@ class PostgresStore:
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
     async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
-        if len(ids) > IDS_MAX:
-            raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
+        check_ids(ids)
         sql = call(self._columns, "get_records", ("text", "text", "bigint", "text[]"))
         rows = await self._rows(sql, (*partition, now, list(ids)))
         found = {row[0]: row for row in rows}
@@ -169,10 +168,7 @@ class PostgresStore:
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
         check_limit(limit)
-        low, high = where.born_after, where.born_before
-        if after:
-            start = read_cursor(where, newest_first, after)
-            low, high = (low, start) if newest_first else (start, high)
+        low, high = bounds_of(where, newest_first, after)
         found: list[Record] = []
         scanned = 0
         filtered = where.test is not None or where.ids is not None

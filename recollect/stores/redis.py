@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from recollect.errors import Conflict, Corrupt, RecollectError, Unavailable, ValidationError
-from recollect.filters import Filter, Reach, traces_of
+from recollect.filters import Filter, traces_of
 from recollect.records import (
     DAY_MS,
     Changes,
@@ -45,7 +45,6 @@ from recollect.stores.contract import (
     SHARED,
     TURN,
     VEIL,
-    Candidate,
     Delta,
     Finding,
     Forgotten,
@@ -56,6 +55,8 @@ from recollect.stores.contract import (
     Prepared,
     Sealed,
     Survey,
+    WithoutSearch,
+    check_ids,
     check_limit,
     forget_part,
     is_owned,
@@ -125,7 +126,7 @@ async def open_url(url: str, *, busy_timeout_s: float = 10.0) -> RedisStore:
     return RedisStore(nodes, health, generation)
 
 
-class RedisStore:
+class RedisStore(WithoutSearch):
     """All promises of the contract on Redis. Open it with `open_store("redis://localhost")`."""
 
     lives: Mapping[str, int] = {"conversation": 7 * DAY_MS}
@@ -200,8 +201,7 @@ class RedisStore:
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
     async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
-        if len(ids) > IDS_MAX:
-            raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
+        check_ids(ids)
         shard, keys, _ = self._place(partition)
         rows = await self._run(_GET, shard, keys[:_READS], now, *ids)
         return await _decoded(partition, [_row(each) for each in rows])
@@ -288,11 +288,6 @@ class RedisStore:
         await pause_after(put)
         dropped = tuple(row.id.decode() for row in rows[:cut] if row.body is None)
         return Delta(Mark(head[0], end, floor_seen + turn * TURN), put, dropped, bool(stale), more)
-
-    async def search(
-        self, reach: Reach, *, text: str | None, vector: Vector | None, limit: int, now: int
-    ) -> Mapping[str, Sequence[Candidate]]:
-        raise Unavailable("this store does not search across users; see its abilities", field="search")
 
     async def close(self) -> None:
         await self._nodes.close()

@@ -28,7 +28,6 @@ from recollect.stores.contract import (
     CHANGES_MIN,
     DURABLE,
     FORGET_ROWS,
-    IDS_MAX,
     KEY_LIFE_MS,
     OWN,
     SCAN_MAX_ROWS,
@@ -46,12 +45,13 @@ from recollect.stores.contract import (
     Plan,
     Prepared,
     Survey,
+    bounds_of,
+    check_ids,
     check_limit,
     decide,
     forget_part,
     packed,
     prepare,
-    read_cursor,
     read_rows,
     reads_from,
     touched_ids,
@@ -259,8 +259,7 @@ class SqliteStore:
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
     async def get(self, partition: Partition, ids: Sequence[str], now: int) -> list[Record]:
-        if len(ids) > IDS_MAX:
-            raise ValidationError(f"at most {IDS_MAX} ids", field="ids")
+        check_ids(ids)
         if not ids:
             return []
 
@@ -276,11 +275,11 @@ class SqliteStore:
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
         check_limit(limit)
-        start = read_cursor(where, newest_first, after) if after else None
+        bounds = bounds_of(where, newest_first, after)
 
         def work(db: Connection) -> Page:
             part, head = _head(db, where.partition)
-            return _list(db, part, head.epoch, where, now, newest_first, limit, start)
+            return _list(db, part, head.epoch, where, now, newest_first, limit, bounds)
 
         return await self._file.read(work)
 
@@ -576,13 +575,11 @@ def _list(
     now: int,
     newest_first: bool,
     limit: int,
-    start: Born | None,
+    bounds: tuple[Born | None, Born | None],
 ) -> Page:
     known = db.execute(_LAYERS, {"part": part, "epoch": epoch}) if not where.layers else ()
     layers = tuple(dict.fromkeys(where.layers)) or tuple(row[0] for row in known)
-    low, high = where.born_after, where.born_before
-    if start is not None:
-        low, high = (low, start) if newest_first else (start, high)
+    low, high = bounds
     found: list[Record] = []
     scanned = 0
     filtered = where.test is not None or where.ids is not None

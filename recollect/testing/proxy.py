@@ -7,7 +7,6 @@ import re
 import ssl
 from collections.abc import Callable, Iterable, MutableSequence
 from contextlib import suppress
-from types import TracebackType
 
 from recollect.testing.servers import free_port
 
@@ -62,9 +61,7 @@ class Proxy:
         await self.mend()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.cut()
 
     async def mend(self) -> None:

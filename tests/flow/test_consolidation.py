@@ -11,8 +11,7 @@ from recollect.filters import Filter
 from recollect.policies.recurring import RESTS_ON
 from recollect.providers import embed_checked
 from recollect.records import Changes, Partition, Record, Scope
-from recollect.stores import open_store
-from recollect.testing.fakes import HashingEmbedder, MeddlingStore
+from recollect.testing.fakes import HashingEmbedder
 
 ANN = Partition("default", "ann")
 OVENS = (
@@ -191,9 +190,8 @@ async def test_what_was_edited_and_made_again_can_be_edited_again(by_hand, clock
 @pytest.mark.parametrize("is_killed", [False, True])
 @pytest.mark.parametrize("forgotten", ["a message", "an episode", "a session"])
 async def test_a_recurring_memory_made_while_something_is_forgotten_does_not_quote_it(
-    open_memory, store_url, clock, forgotten, is_killed
+    open_memory, store, clock, forgotten, is_killed
 ):
-    store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store, consolidate=False)
     ann = await on_several_days(memory, clock, days=4)
     said = next(each for each in await ann.session("day 1").window() if "painted" in each.content)
@@ -227,8 +225,7 @@ async def test_what_was_quarantined_is_no_longer_quoted(by_hand, clock):
     assert len(told.data[RESTS_ON]) == 3
 
 
-async def test_a_recurring_memory_made_while_a_message_is_quarantined_does_not_quote_it(open_memory, store_url, clock):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_recurring_memory_made_while_a_message_is_quarantined_does_not_quote_it(open_memory, store, clock):
     memory = await open_memory(store, consolidate=False)
     ann = await on_several_days(memory, clock, days=4)
     said = next(each for each in await ann.session("day 1").window() if "painted" in each.content)
@@ -247,9 +244,8 @@ async def test_a_recurring_memory_made_while_a_message_is_quarantined_does_not_q
 
 
 async def test_a_recurring_memory_made_while_a_message_is_quarantined_does_not_quote_it_even_after_a_crash(
-    open_memory, store_url, clock
+    open_memory, store, clock
 ):
-    store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store, consolidate=False)
     ann = await on_several_days(memory, clock, days=4)
     said = next(each for each in await ann.session("day 1").window() if "painted" in each.content)
@@ -339,8 +335,7 @@ async def test_a_memory_edited_by_hand_stays_as_it_was_written(by_hand, clock):
     assert [memory.content for memory in await known(ann)] == ["Ann owns a bakery in Porto."]
 
 
-async def test_two_consolidations_at_once_do_it_once(open_memory, store_url, clock):
-    store = MeddlingStore(await open_store(store_url))
+async def test_two_consolidations_at_once_do_it_once(open_memory, store, clock):
     memory = await open_memory(store, consolidate=False)
     ann = await on_several_days(memory, clock)
     store.before(lambda changes: any(RESTS_ON in r.data for r in changes.put), lambda: ann.maintain())
@@ -401,8 +396,7 @@ async def test_memories_that_say_the_same_become_one_and_can_be_separated_again(
     assert len(await known(ann)) == 3
 
 
-async def test_a_crash_between_two_steps_leaves_nothing_half_done(open_memory, store_url, clock):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_crash_between_two_steps_leaves_nothing_half_done(open_memory, store, clock):
     memory = await open_memory(store, consolidate=False)
     ann = await on_several_days(memory, clock)
 

@@ -13,7 +13,7 @@ from recollect.layers import LAYERS
 from recollect.ledger import Ledger
 from recollect.records import Scope
 from recollect.stores import open_store
-from recollect.testing.fakes import ManualClock, MeddlingStore
+from recollect.testing.fakes import ManualClock
 
 ANN = Scope(user="ann", agent="support")
 
@@ -151,8 +151,7 @@ async def test_bad_instructions_are_refused(mine):
     assert await mine.list() == [added]
 
 
-async def test_deleting_spares_another_instruction_that_took_the_place_meanwhile(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_deleting_spares_another_instruction_that_took_the_place_meanwhile(open_memory, store):
     memory = await open_memory(store)
     mine = memory.user("ann").customizations
     await mine.add("Be brief.", id="x")

@@ -10,7 +10,7 @@ from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.filters import Filter
 from recollect.records import HOUR_MS, Changes, Partition, Scope
 from recollect.stores import open_store
-from recollect.testing.fakes import CountingStore, FailingEmbedder, MeddlingStore
+from recollect.testing.fakes import CountingStore, FailingEmbedder
 
 ANN = Scope(user="ann")
 PARTITION = Partition("default", "ann")
@@ -184,8 +184,7 @@ async def test_episodes_are_made_only_once(memory, clock):
     assert await records(memory) == before
 
 
-async def test_two_makers_at_once_make_each_episode_once(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_two_makers_at_once_make_each_episode_once(open_memory, store):
     memory = await open_memory(store)
     ids = await say(memory, BAKERY)
     store.before(lambda changes: any(record.layer == "episodic" for record in changes.put),
@@ -291,8 +290,7 @@ async def test_a_deleted_session_takes_its_episodes_with_it(memory, clock):
     assert [record.scope.session for record in await records(memory)] == ["tuesday"]
 
 
-async def test_a_message_forgotten_while_its_episode_is_written_is_not_in_it(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_message_forgotten_while_its_episode_is_written_is_not_in_it(open_memory, store):
     memory = await open_memory(store)
     ids = await say(memory, BAKERY)
     store.before(lambda changes: any(record.layer == "episodic" for record in changes.put),

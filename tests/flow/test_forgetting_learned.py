@@ -12,8 +12,6 @@ from recollect.policies import graphs
 from recollect.privacy import erase_org
 from recollect.profile import Facts
 from recollect.records import Changes, Partition, Record, Scope
-from recollect.stores import open_store
-from recollect.testing.fakes import MeddlingStore
 from recollect.unlearning import Unlearning
 
 ANN = Scope("default", "ann")
@@ -470,8 +468,7 @@ async def test_what_was_undone_many_times_can_be_exported_and_redone(memory, ann
     assert (fact.value, fact.seen, fact.valid_from) == ("Lisbon", before.seen, before.valid_from)
 
 
-async def test_a_lesson_in_progress_is_unlearned_even_if_the_forgetting_process_was_killed(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_lesson_in_progress_is_unlearned_even_if_the_forgetting_process_was_killed(open_memory, store):
     memory = await open_memory(store)
     ann = memory.user("ann")
     message = await ann.session("s").add_message("user", "My sister is called Zora.")
@@ -511,8 +508,7 @@ async def test_known_facts_keep_their_own_history_and_can_be_changed_after_an_im
     assert len(await bob.history(boat.id)) == 3
 
 
-async def test_what_is_said_in_a_session_while_it_is_deleted_stays_and_is_known(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_what_is_said_in_a_session_while_it_is_deleted_stays_and_is_known(open_memory, store):
     memory = await open_memory(store)
     ann = memory.user("ann")
     gone = await ann.session("s").add_message("user", "My name is Xylo.")
@@ -530,8 +526,7 @@ async def test_what_is_said_in_a_session_while_it_is_deleted_stays_and_is_known(
 
 
 @pytest.mark.parametrize("verb", ["end", "reject", "confirm", "pin"])
-async def test_acting_on_a_fact_while_it_is_forgotten_does_not_bring_it_back(open_memory, store_url, verb):
-    store = MeddlingStore(await open_store(store_url))
+async def test_acting_on_a_fact_while_it_is_forgotten_does_not_bring_it_back(open_memory, store, verb):
     memory = await open_memory(store)
     ann = memory.user("ann")
     secret = await ann.session("s").add_message("user", "I live in Canaryville.")
@@ -543,8 +538,7 @@ async def test_acting_on_a_fact_while_it_is_forgotten_does_not_bring_it_back(ope
     assert "Canaryville" not in str(await ann.export())
 
 
-async def test_acting_on_a_value_that_is_replaced_meanwhile_acts_on_its_replacement(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_acting_on_a_value_that_is_replaced_meanwhile_acts_on_its_replacement(open_memory, store):
     memory = await open_memory(store)
     ann = memory.user("ann")
     await ann.add_fact("city", "Oslo")
@@ -569,8 +563,7 @@ async def test_a_value_moved_into_the_past_between_two_reads_is_seen_by_the_seco
     assert "Canaryville" not in str([record.to_dict() for record in known])
 
 
-async def test_a_new_value_told_while_the_only_other_value_is_forgotten_stays(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_new_value_told_while_the_only_other_value_is_forgotten_stays(open_memory, store):
     memory = await open_memory(store)
     ann = memory.user("ann")
     secret = await ann.session("s").add_message("user", "I live in Canaryville.")
@@ -586,8 +579,7 @@ async def test_a_new_value_told_while_the_only_other_value_is_forgotten_stays(op
     assert not await holds(memory, "Canaryville")
 
 
-async def test_a_learning_added_again_while_its_only_message_is_forgotten_stays(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_learning_added_again_while_its_only_message_is_forgotten_stays(open_memory, store):
     memory = await open_memory(store)
     ann = memory.user("ann")
     await ann.session("s").add_interaction("Send me the boat.", "The red one is on its way.")

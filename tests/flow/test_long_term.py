@@ -8,8 +8,6 @@ import pytest
 
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.records import Changes, derived_id
-from recollect.stores import open_store
-from recollect.testing.fakes import MeddlingStore
 
 LISBON = "My sister Clara lives in Lisbon with two cats, a parrot and a very old piano"
 LISBON_TOO = "My sister Clara really lives in Lisbon with two cats, a parrot and a very old piano"
@@ -118,8 +116,7 @@ async def test_an_update_that_changes_nothing_is_not_an_edit(memory):
     assert len(await ann.history(added.id)) == 1
 
 
-async def test_an_update_wins_over_what_another_process_does_to_the_same_memory(store_url, open_memory):
-    store = MeddlingStore(await open_store(store_url))
+async def test_an_update_wins_over_what_another_process_does_to_the_same_memory(store, open_memory):
     memory = await open_memory(store)
     ann = memory.user("ann")
     added = await ann.add_memory("version 0")

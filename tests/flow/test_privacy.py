@@ -22,6 +22,11 @@ PARTITION = Partition("default", "ann")
 LISBON = "My sister Clara lives in Lisbon with two cats, a parrot and a very old piano"
 
 
+async def killed():
+    """What a call meets whose process ends."""
+    raise Unavailable("killed")
+
+
 async def everything(memory, user="ann"):
     """Everything the store holds about a user, including hidden layers."""
     where = Filter(Partition("default", user))
@@ -203,8 +208,7 @@ async def test_forgetting_one_of_very_many_merged_memories_takes_back_what_it_co
     assert ("k0" in kept.metadata, "k1" in kept.metadata) == (False, True)
 
 
-async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind(open_memory, store):
     memory = await open_memory(store)
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON)
@@ -237,17 +241,13 @@ async def test_a_memory_edited_and_then_merged_while_it_is_forgotten_leaves_noth
 
 @pytest.mark.parametrize("is_overwritten", [False, True])
 async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind_even_if_the_process_is_killed(
-    open_memory, store_url, is_overwritten
+    open_memory, store, is_overwritten
 ):
-    store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON, metadata={"place": "Lisbon"})
     await memory.work()
     newer = await ann.add_memory(LISBON.replace("lives", "really lives"), metadata={"secret": "canary"})
-
-    async def killed():
-        raise Unavailable("killed")
 
     async def merged_in_the_last_moment():
         await memory.work()
@@ -264,19 +264,13 @@ async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind_even_
     assert not await holds(memory, "canary")
 
 
-async def test_of_what_a_merge_passed_on_only_what_is_forgotten_goes_even_if_the_process_is_killed(
-    open_memory, store_url
-):
-    store = MeddlingStore(await open_store(store_url))
+async def test_of_what_a_merge_passed_on_only_what_is_forgotten_goes_even_if_the_process_is_killed(open_memory, store):
     memory = await open_memory(store)
     ann, ledger = memory.user("ann"), memory._flow.ledger
     texts = [LISBON, LISBON.replace("lives", "really lives"), LISBON.replace("lives", "very really lives")]
     first, second, third = [
         await ann.add_memory(text, metadata={f"m{n}": f"canary {n}"}) for n, text in enumerate(texts)
     ]
-
-    async def killed():
-        raise Unavailable("killed")
 
     async def merged_in_the_last_moment():
         known = {record.id: record for record in await ledger.get(PARTITION, [first.id, second.id, third.id])}
@@ -295,16 +289,12 @@ async def test_of_what_a_merge_passed_on_only_what_is_forgotten_goes_even_if_the
 
 
 async def test_a_memory_edited_while_it_is_forgotten_leaves_nothing_behind_even_if_the_process_is_killed(
-    open_memory, store_url
+    open_memory, store
 ):
-    store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
     note = await ann.add_memory("The canary is called Caruso.")
     await memory.work()
-
-    async def killed():
-        raise Unavailable("killed")
 
     async def edited_in_the_last_moment():
         for name in ("Enrico", "Callas", "Nana"):
@@ -318,8 +308,7 @@ async def test_a_memory_edited_while_it_is_forgotten_leaves_nothing_behind_even_
     assert not await holds(memory, "canary")
 
 
-async def test_a_merged_memory_stays_until_everything_it_contributed_is_gone(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_merged_memory_stays_until_everything_it_contributed_is_gone(open_memory, store):
     memory = await open_memory(store)
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON)
@@ -607,8 +596,7 @@ async def test_erasing_while_everything_is_running_leaves_nothing(open_memory, c
     assert (await memory.survey()).jobs_waiting == 0
 
 
-async def test_a_summary_about_to_be_written_omits_what_was_just_forgotten(store_url, open_memory):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_summary_about_to_be_written_omits_what_was_just_forgotten(store, open_memory):
     memory = await open_memory(store, window_tokens=200)
     ann = memory.user("ann")
     chat = ann.session("s")
@@ -622,8 +610,7 @@ async def test_a_summary_about_to_be_written_omits_what_was_just_forgotten(store
     assert await ann.failures() == []
 
 
-async def test_a_branch_made_while_a_message_is_forgotten_does_not_keep_it(store_url, open_memory):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_branch_made_while_a_message_is_forgotten_does_not_keep_it(store, open_memory):
     memory = await open_memory(store)
     ann = memory.user("ann")
     secret = await ann.session("s").add_message("user", "My canary is called Caruso.")
@@ -638,18 +625,14 @@ async def test_a_branch_made_while_a_message_is_forgotten_does_not_keep_it(store
 
 @pytest.mark.parametrize("view", ["episode", "summary", "branch"])
 async def test_what_is_made_of_a_message_in_the_last_moment_goes_even_if_the_forgetting_process_is_killed(
-    store_url, open_memory, view
+    store, open_memory, view
 ):
-    store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     chat = memory.user("ann").session("s")
     secret = await chat.add_message("user", "I decided to call my canary Caruso, and to buy it in May.")
     for number in range(4):
         last, _ = await chat.add_interaction(f"We decided to meet on May {number + 1} in Oslo.", "I will be there.")
     await memory.work()
-
-    async def killed():
-        raise Unavailable("killed")
 
     async def made():
         await {"episode": chat.close, "summary": chat.compress, "branch": lambda: chat.branch(last.id, "other")}[view]()
@@ -682,9 +665,8 @@ async def test_what_is_restored_right_after_it_was_forgotten_keeps_its_history_a
 
 
 async def test_a_message_that_was_added_and_forgotten_again_leaves_nothing_behind_even_if_the_process_is_killed(
-    store_url, open_memory
+    store, open_memory
 ):
-    store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
     ann = memory.user("ann")
     chat = ann.session("second")
@@ -693,9 +675,6 @@ async def test_a_message_that_was_added_and_forgotten_again_leaves_nothing_behin
     await chat.add_message("user", "I decided to call my canary Caruso, and to buy it in May.", id="m")
     for number in range(4):
         await chat.add_interaction(f"We decided to meet on May {number + 1} in Oslo.", "I will be there.")
-
-    async def killed():
-        raise Unavailable("killed")
 
     async def closed():
         await chat.close()
@@ -708,8 +687,7 @@ async def test_a_message_that_was_added_and_forgotten_again_leaves_nothing_behin
     assert not await holds(memory, "Caruso")
 
 
-async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_killed(store_url, open_memory):
-    store = MeddlingStore(await open_store(store_url))
+async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_killed(store, open_memory):
     memory = await open_memory(store)
     ann = memory.user("ann")
     said = await ann.session("s").add_message("user", "My canary is called Caruso.")
@@ -719,9 +697,6 @@ async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_kille
     async def dropped_and_killed():
         store.before(lambda changes: said.id not in changes.drop, killed)
 
-    async def killed():
-        raise Unavailable("killed")
-
     store.before(lambda changes: said.id in changes.drop, dropped_and_killed)
     with suppress(Unavailable):
         await ann.session("s").delete()
@@ -730,8 +705,7 @@ async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_kille
     assert await ann.session("s").window() == []
 
 
-async def test_if_a_message_is_forgotten_before_it_is_sealed_the_work_continues_with_the_rest(store_url, open_memory):
-    store = MeddlingStore(await open_store(store_url))
+async def test_if_a_message_is_forgotten_before_it_is_sealed_the_work_continues_with_the_rest(store, open_memory):
     memory = await open_memory(store)
     ann = memory.user("ann")
     chat = ann.session("s")

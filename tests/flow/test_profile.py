@@ -575,8 +575,7 @@ async def test_writes_of_two_processes_to_one_key_both_stay_in_its_history(tmp_p
         await store.close()
 
 
-async def test_a_fact_that_changes_while_another_is_written_is_decided_anew(store_url, clock):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_fact_that_changes_while_another_is_written_is_decided_anew(store, clock):
     facts = Facts(Ledger(store, clock, LAYERS), ANN)
     await facts.add("city", "Rome")
     other = Facts(Ledger(store, clock, LAYERS), ANN)
@@ -594,8 +593,7 @@ async def test_the_place_of_a_fact_cannot_be_taken_by_another_memory(ledger, fac
     assert await facts.get("city") == []
 
 
-async def test_a_profile_is_read_with_few_calls_however_long_its_history(store_url, clock):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_profile_is_read_with_few_calls_however_long_its_history(store, clock):
     ledger = Ledger(store, clock, LAYERS)
     facts = Facts(ledger, ANN)
     for n in range(20):

@@ -9,7 +9,7 @@ from recollect.errors import NotFound, Unavailable, ValidationError
 from recollect.layers import LAYERS
 from recollect.records import DAY_MS, HOUR_MS, Changes, Partition, Record, Scope
 from recollect.stores import open_store
-from recollect.testing.fakes import HashingEmbedder, MeddlingStore
+from recollect.testing.fakes import HashingEmbedder
 from recollect.testing.faults import SteppedStore, cancelled_at
 
 ANN = Partition("default", "ann")
@@ -401,8 +401,7 @@ async def test_restoring_a_merged_entity_undoes_the_merge(memory):
     assert (await ann.graph.find("Dunny")).id == idun.id
 
 
-async def test_uses_are_counted_once_whatever_fails_in_between(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_uses_are_counted_once_whatever_fails_in_between(open_memory, store):
     memory = await open_memory(store)
     users = [memory.user(name) for name in ("ann", "bob")]
     added = [await user.add_memory(f"The code of the {user.id} door is 4411.") for user in users]

@@ -9,7 +9,7 @@ from recollect.errors import ValidationError
 from recollect.policies.tokens import estimate, message_tokens
 from recollect.records import Scope
 from recollect.stores import open_store
-from recollect.testing.fakes import CountingStore, MeddlingStore
+from recollect.testing.fakes import CountingStore
 
 
 def texts(window):
@@ -268,8 +268,7 @@ async def test_compressing_folds_half_of_what_is_not_yet_summarised(memory):
     assert len((await chat.messages())[0]) == 21
 
 
-async def test_compressing_while_somebody_else_does_continues_from_there(open_memory, store_url, clock):
-    store = MeddlingStore(await open_store(store_url))
+async def test_compressing_while_somebody_else_does_continues_from_there(open_memory, store, clock):
     chat = (await open_memory(store)).user("ann").session("s")
     await talk(chat, 10)
     await chat.compress()

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import socket
 from contextlib import suppress
+from subprocess import Popen
+from typing import Any
+
+STOP_LIMIT_S = 10.0
+"""How long a server may take to end."""
 
 
 def free_port() -> int:
@@ -23,3 +28,12 @@ def is_free(port: int) -> bool:
         asked.bind(("127.0.0.1", port))
         return True
     return False
+
+
+def kill(process: Popen[Any]) -> None:
+    """End a server as a crash does, and close what we hold of it."""
+    process.kill()
+    process.wait(STOP_LIMIT_S)
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()

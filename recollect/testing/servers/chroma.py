@@ -15,10 +15,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from recollect.testing.servers import free_port
+from recollect.testing.servers import free_port, kill
 
 START_LIMIT_S = 30.0
-STOP_LIMIT_S = 10.0
 
 
 class ChromaServer:
@@ -52,8 +51,7 @@ class ChromaServer:
     def stop(self) -> None:
         """End it as a crash does."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait(STOP_LIMIT_S)
+            kill(self._process)
             self._process = None
 
     def remove(self) -> None:

