@@ -708,6 +708,48 @@ async def test_a_message_that_was_added_and_forgotten_again_leaves_nothing_behin
     assert not await holds(memory, "Caruso")
 
 
+@pytest.mark.parametrize("version", ["this", "an earlier one"])
+@pytest.mark.parametrize("verb", ["forgotten", "quarantined"])
+async def test_a_copy_is_found_although_a_branch_between_was_deleted(memory, verb, version):
+    ann = memory.user("ann")
+    said = await ann.session("first").add_message("user", "My canary is called Caruso.")
+    chat = ann.session("first")
+    for name in ("second", "third", "fourth"):
+        chat = await chat.branch((await chat.window())[-1].id, name)
+    if version == "an earlier one":  # which did not note where the parent of a branch came from
+        heads = [each for each in await everything(memory) if each.layer == "session"]
+        plain = (each.with_(data={"parent": each.data["parent"]}) for each in heads if "parent" in each.data)
+        await memory._flow.ledger.commit(Changes(PARTITION, put=tuple(plain)))
+    await ann.session("second").delete()
+    if version == "this":
+        await ann.session("third").delete()
+    await memory.work()
+    assert [message.content for message in await ann.session("fourth").window()] == ["My canary is called Caruso."]
+    if verb == "forgotten":
+        await ann.forget(said.id)
+        assert not await holds(memory, "Caruso")
+    else:
+        await ann.quarantine(ids=[said.id])
+        assert await ann.session("fourth").window() == []
+
+
+async def test_odd_branches_that_were_imported_are_no_obstacle_to_forgetting(memory):
+    ann = memory.user("ann")
+    said = await ann.session("first").add_message("user", "My canary is called Caruso.")
+    await ann.session("first").branch(said.id, "second")
+    lines = await ann.export()
+    (head,) = [line for line in lines if line.get("layer") == "session"]
+    odd = ({"parent": ["first"]}, {"parent": "first", "ancestors": 1}, {"parent": "odd3", "ancestors": [["first"], 1]})
+    await ann.import_records(
+        [
+            head | {"id": f"odd{n}", "scope": {**head["scope"], "session": f"odd{n}"}, "data": data}
+            for n, data in enumerate(odd)
+        ]
+    )
+    await ann.forget(said.id)
+    assert not await holds(memory, "Caruso")
+
+
 async def test_deleting_a_session_leaves_its_branch_even_if_the_process_is_killed(store_url, open_memory):
     store = MeddlingStore(await open_store(store_url))
     memory = await open_memory(store)
