@@ -681,6 +681,50 @@ async def test_what_is_restored_right_after_it_was_forgotten_keeps_its_history_a
     assert {line["id"] for line in await ann.export() if "id" in line} >= {line["id"] for line in kept if "id" in line}
 
 
+async def test_what_was_learned_from_a_message_can_be_restored_without_the_message(memory):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    said = await chat.add_message("user", "I live in Lisbon.")
+    for number in range(4):
+        await chat.add_interaction(f"We decided to meet on May {number + 1} in Oslo.", "I will be there.")
+    await memory.work()
+    await chat.close()
+    kept = [line for line in await ann.export() if line.get("layer") in ("fact", "episodic")]
+    await chat.delete()
+    await ann.import_records(kept)
+    await memory.work()
+    assert said.id in str(kept)
+    assert {line["id"] for line in await ann.export() if "id" in line} >= {line["id"] for line in kept}
+
+
+async def test_work_that_has_read_a_message_must_read_again_even_if_the_forgetting_process_is_killed(
+    store_url, open_memory
+):
+    store = MeddlingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    chat, ledger = memory.user("ann").session("s"), memory._flow.ledger
+    said = await chat.add_message("user", "My canary is called Caruso.")
+    await memory.work()
+    await chat.add_interaction("We decided to meet in Oslo.", "I will be there.")
+    await chat.close()
+    failed = Record("f", "failure", Scope(*PARTITION), "", {"job": "learn:1", "kind": "learn", "refs": [said.id]})
+    await ledger.commit(Changes(PARTITION, put=(failed,)))
+    seals = {record.id for record in await everything(memory) if record.layer == "seal"}
+
+    async def killed():
+        raise Unavailable("killed")
+
+    async def nothing():
+        store.before(lambda changes: said.id not in changes.drop, killed)
+
+    store.before(lambda changes: said.id in changes.drop, nothing)
+    with pytest.raises(Unavailable):
+        await memory.user("ann").forget(said.id)
+    await memory.work()
+    left = {record.id for record in await everything(memory)}
+    assert seals and left.isdisjoint({*seals, "f"})
+
+
 async def test_a_message_that_was_added_and_forgotten_again_leaves_nothing_behind_even_if_the_process_is_killed(
     store_url, open_memory
 ):
