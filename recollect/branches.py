@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from recollect.conversation import copy_id
+from recollect.conversation import ANCESTORS, copy_id
 from recollect.records import Record
 
 if TYPE_CHECKING:
@@ -36,16 +37,46 @@ def copies_of(index: PartitionIndex, session: str, now: int) -> dict[str, str]:
 def with_copies(index: PartitionIndex, records: Sequence[Record], now: int) -> list[Record]:
     """These records and the copies of their messages in branches, and in branches of branches."""
     found = {record.id: record for record in records}
-    newest = [record for record in records if record.layer == "conversation"]
-    branches = _branches(index, now) if newest else []
-    while newest and branches:
-        ids = {copy_id(session, each.id) for each in newest for session in branches}
-        newest = [index.records[index.row_of[id]] for id in ids if id in index.row_of and id not in found]
-        found |= {record.id: record for record in newest}
+    messages = [record for record in records if record.layer == "conversation"]
+    branches = _branches_of_each(index, now) if messages else {}
+    for message in messages if branches else ():
+        for id in _copies_below(message.id, message.scope.session, branches):
+            if id in index.row_of:
+                found.setdefault(id, index.records[index.row_of[id]])
     return list(found.values())
 
 
-def _branches(index: PartitionIndex, now: int, parent: str | None = None) -> list[str]:
-    """The sessions that branched off, from any session or from `parent`."""
-    heads = [head for head in index.held("session", now) if "parent" in head.data]
-    return [head.scope.session for head in heads if parent in (None, head.data["parent"])]
+def _copies_below(id: str, session: str, branches: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """The ids that copies of a message have, if they exist. Between a message and a copy some may be gone."""
+    paths: list[tuple[str, tuple[str, ...]]] = [(id, (session,))]
+    while paths:
+        id, path = paths.pop()
+        anywhere = () if path[1:] else branches.get("", ())
+        for branch in (*branches.get(path[-1], ()), *anywhere):
+            if branch not in path:
+                copy = copy_id(branch, id)
+                yield copy
+                paths.append((copy, (*path, branch)))
+
+
+def _branches_of_each(index: PartitionIndex, now: int) -> dict[str, set[str]]:
+    """For each session those that branched off from it, also deleted ones, of which branches tell.
+
+    Under no name those of which nothing is known but that they had a branch: they may have branched off from any.
+    """
+    found: dict[str, set[str]] = {}
+    lost: set[str] = set()
+    for head in index.held("session", now):
+        parent, above = head.data.get("parent"), head.data.get(ANCESTORS)
+        if isinstance(parent, str):
+            lost |= set() if isinstance(above, list) else {parent}  # earlier versions did not note where that came from
+            line = [head.scope.session, parent, *(above if isinstance(above, list) else ())]
+            for branch, of in pairwise(each for each in line if isinstance(each, str)):
+                found.setdefault(of, set()).add(branch)
+    lost -= index.sessions.keys() | set().union(*found.values())
+    return found | ({"": lost} if lost else {})
+
+
+def _branches(index: PartitionIndex, now: int, parent: str) -> list[str]:
+    """The sessions that branched off from `parent`."""
+    return [head.scope.session for head in index.held("session", now) if head.data.get("parent") == parent]

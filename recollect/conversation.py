@@ -52,6 +52,8 @@ NOTED = ("quarantined", "unlearned")
 """What is added to the data of a message after it was stored."""
 BRANCHING = "branching"
 """In the head of a session: the message up to which it is still being copied from its parent."""
+ANCESTORS = "ancestors"
+"""In the head of a branch: the sessions that its parent branched off from, the nearest first. They may be deleted."""
 RETOLD = "retold"
 """In the data of a running summary: what a model wrote, up to which message, and which model it was."""
 TOOL_SLACK = 16
@@ -514,10 +516,12 @@ class Conversation:
         if there - {copy.id for copy in copies} or (there and "parent" in head.data and not goes_on):
             raise Conflict("the new session already has messages; choose another id", field="session")
         missing = [copy for copy in copies if copy.id not in there]
+        above = (await self._head()).data
+        line = {ANCESTORS: [above["parent"], *above.get(ANCESTORS, ())] if "parent" in above else []}
         pieces = list(portions(missing, bytes_max=PAYLOAD_MAX_BYTES // 2)) or [[]]  # with room for the head beside them
         for place, piece in enumerate(pieces, start=1):
             # The mark is written with the first copies, because forgetting a message finds its copies through it.
-            mark = {"parent": self._scope.session} | ({BRANCHING: message_id} if place < len(pieces) else {})
+            mark = {"parent": self._scope.session} | line | ({BRANCHING: message_id} if place < len(pieces) else {})
             head = await target._head()
             put = (*piece, with_data(without_data(head, BRANCHING), **mark))
             # What is forgotten or set aside during the copying must not live on in the copy.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,8 @@ from recollect.records import (
     iso,
     new_id,
 )
-from recollect.seals import SEAL, break_these
-from recollect.stores.contract import OPERATIONS_MAX, forget_whole, named_partitions
+from recollect.seals import SEAL
+from recollect.stores.contract import OPERATIONS_MAX, LeaseLost, forget_whole, named_partitions
 from recollect.trust import refs_of_act
 from recollect.unlearning import Unlearning
 from recollect.views import Remaking, remake, remakings, resting_views
@@ -119,6 +120,8 @@ class _Going:
     gave: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     """What those that were merged into others may have given to them: their metadata, now and before each edit."""
     dropped: set[str] = field(default_factory=set)
+    jobs: list[Job] = field(default_factory=list)
+    """Those that look again if this is cut off."""
     rested: Counter[str] = field(default_factory=Counter)
     """How many records of each layer rested on them."""
 
@@ -204,18 +207,21 @@ class Privacy:
         if session:
             going.rested.update(await self._unlearning.forget((), session))
             await self._learn_again(session)
-        await self._forget_work({*going.doomed, session} - {""})
+        await self._forget_work({*going.doomed, session} - {""}, going.jobs)
         layers = (str(each.data["layer"]) if is_old_value(each) else each.layer for each in going.doomed.values())
         return Receipt(dict(Counter(layers) + going.rested), iso(self._ledger.clock()), beside=beside)
 
     async def finish(self, job: Job) -> Changes:
-        """The job that looks again when records were dropped: the call that dropped them may be cut off there."""
+        """The job that looks again when records were dropped, and the call that dropped them was cut off there."""
         session, *refs = job.refs
         index = await self._indexes.current(self._partition)
         dropped = (_gone(self._partition, ref) for ref in refs)
         # What was put back since, as from an export, is not gone: its history and what it taught are wanted again.
         gone = {record.id: record for record in dropped if record.id not in index.row_of}
-        await self._drop_late(_Going([*gone.values()], session, gone, dropped={*gone}))
+        if gone:
+            going = _Going([*gone.values()], session, gone, dropped={*gone})
+            await self._drop_late(going)
+            await self._forget_work({*gone}, going.jobs)
         return Changes(self._partition)
 
     async def _drop_late(self, going: _Going) -> None:
@@ -283,16 +289,16 @@ class Privacy:
         ids = [id for id in await _with_past(doomed, is_first=not going.dropped) if id not in going.dropped]
         if ids or again:
             # What depends on a record goes before it, so that after a crash the same call finds what is left.
-            await self._drop_with_views(ids, doomed, copies or {}, again, going.session, sole)
+            await self._drop_with_views(going, ids, doomed, copies or {}, again, sole)
         going.dropped.update(ids)
 
     async def _drop_with_views(
         self,
+        going: _Going,
         ids: Sequence[str],
         doomed: Mapping[str, Record],
         copies: Mapping[str, str],
         again: Sequence[Remaking],
-        session: str,
         sole: str,
     ) -> None:
         """Drop records and their past, and their views first: all in one commit if they fit.
@@ -313,10 +319,11 @@ class Privacy:
             sources = [doomed[id] for id in chunk if id in doomed and doomed[id].layer in MADE_OF]
             now = self._ledger.clock()
             taught = learn_jobs(self._partition, [copies[each.id] for each in sources if each.id in copies], now)
-            jobs = (_finishing_job(self._partition, sources, session, now), *taught) if sources else ()
+            finishing = (_finishing_job(self._partition, sources, going.session, now),) if sources else ()
             needs = (sole,) if sole in chunk else ()
-            drop, enqueue = (*views, *chunk), (*jobs, *remaking)
+            drop, enqueue = (*views, *chunk), (*finishing, *taught, *remaking)
             await self._ledger.commit(Changes(self._partition, drop=drop, enqueue=enqueue, needs=needs))
+            going.jobs += finishing
 
     def _meant(self, index: PartitionIndex, records: Sequence[Record], session: str) -> Sequence[Record]:
         """These records with the copies of their messages; when a whole session goes, the copies stay."""
@@ -335,13 +342,27 @@ class Privacy:
             doomed = doomed | newest
         return doomed
 
-    async def _forget_work(self, gone: Collection[str]) -> None:
-        """Remove what is gone from failure records, and break the seals: work that has read it must read again."""
+    async def _forget_work(self, gone: Collection[str], jobs: Sequence[Job]) -> None:
+        """Remove what is gone from failure records, and break the seals: work that has read it must read again.
+
+        The jobs that would look again end, or they would take along what is restored without it later.
+        """
         found = [record async for record in self._ledger.walk(Filter(self._partition, layers=("failure", SEAL)))]
         for record in found:
             if record.layer == "failure":
                 await self._forget_failure(record, gone)
-        await break_these(self._ledger, self._partition, [record for record in found if record.layer == SEAL])
+        seals = tuple(record.id for record in found if record.layer == SEAL)
+        step = OPERATIONS_MAX // 2
+        for start in range(0, max(len(seals), len(jobs)), step):
+            drop, finish = seals[start : start + step], tuple(jobs[start : start + step])
+            try:
+                await self._ledger.commit(Changes(self._partition, drop=drop, finish=finish))
+            except LeaseLost:  # a worker is at one of them, and will find nothing
+                if drop:
+                    await self._ledger.commit(Changes(self._partition, drop=drop))
+                for job in finish:
+                    with suppress(LeaseLost):
+                        await self._ledger.commit(Changes(self._partition, finish=(job,)))
 
     async def _forget_failure(self, failure: Record, gone: Collection[str]) -> None:
         """Remove what is gone from a failure; drop it if it was about nothing else."""

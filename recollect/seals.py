@@ -41,12 +41,7 @@ async def find_seal(ledger: Ledger, partition: Partition, needs: Sequence[str]) 
 
 async def break_seals(ledger: Ledger, partition: Partition) -> None:
     """Force everything read until now to be read again before anything is derived from it."""
-    await break_these(ledger, partition, [seal async for seal in ledger.walk(_seals_of(partition))])
-
-
-async def break_these(ledger: Ledger, partition: Partition, seals: Sequence[Record]) -> None:
-    """The same for whoever has just listed all seals."""
-    await ledger.drop(partition, [seal.id for seal in seals])
+    await ledger.drop(partition, [seal.id async for seal in ledger.walk(_seals_of(partition))])
 
 
 async def _standing(ledger: Ledger, partition: Partition) -> str | None:

@@ -184,8 +184,12 @@ class _Handed(Generic[T]):
             self._has_ended = True
 
     def give_up(self, loop: asyncio.AbstractEventLoop) -> None:
-        if not self._has_ended:
+        if self._has_ended:
+            return
+        try:
             loop.call_soon_threadsafe(self._end)
+        except RuntimeError:  # the loop has ended, and with it whatever ran there
+            self._call.close()
 
     def _end(self) -> None:
         self._is_given_up = True

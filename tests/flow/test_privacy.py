@@ -664,6 +664,49 @@ async def test_what_is_restored_right_after_it_was_forgotten_keeps_its_history_a
     assert {line["id"] for line in await ann.export() if "id" in line} >= {line["id"] for line in kept if "id" in line}
 
 
+async def test_what_was_learned_from_a_message_can_be_restored_without_the_message(memory):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    said = await chat.add_message("user", "I live in Lisbon.")
+    for number in range(4):
+        await chat.add_interaction(f"We decided to meet on May {number + 1} in Oslo.", "I will be there.")
+    await memory.work()
+    await chat.close()
+    kept = [line for line in await ann.export() if line.get("layer") in ("fact", "episodic")]
+    await chat.delete()
+    await ann.import_records(kept)
+    await memory.work()
+    assert said.id in str(kept)
+    assert {line["id"] for line in await ann.export() if "id" in line} >= {line["id"] for line in kept}
+
+
+async def test_work_that_has_read_a_message_must_read_again_even_if_the_forgetting_process_is_killed(
+    store, open_memory
+):
+    memory = await open_memory(store)
+    chat, ledger = memory.user("ann").session("s"), memory._flow.ledger
+    said = await chat.add_message("user", "My canary is called Caruso.")
+    await memory.work()
+    await chat.add_interaction("We decided to meet in Oslo.", "I will be there.")
+    await chat.close()
+    failed = Record("f", "failure", Scope(*PARTITION), "", {"job": "learn:1", "kind": "learn", "refs": [said.id]})
+    await ledger.commit(Changes(PARTITION, put=(failed,)))
+    seals = {record.id for record in await everything(memory) if record.layer == "seal"}
+
+    async def killed():
+        raise Unavailable("killed")
+
+    async def nothing():
+        store.before(lambda changes: said.id not in changes.drop, killed)
+
+    store.before(lambda changes: said.id in changes.drop, nothing)
+    with pytest.raises(Unavailable):
+        await memory.user("ann").forget(said.id)
+    await memory.work()
+    left = {record.id for record in await everything(memory)}
+    assert seals and left.isdisjoint({*seals, "f"})
+
+
 async def test_a_message_that_was_added_and_forgotten_again_leaves_nothing_behind_even_if_the_process_is_killed(
     store, open_memory
 ):
@@ -684,6 +727,48 @@ async def test_a_message_that_was_added_and_forgotten_again_leaves_nothing_behin
     with pytest.raises(Unavailable):
         await ann.forget("m")
     await memory.work()
+    assert not await holds(memory, "Caruso")
+
+
+@pytest.mark.parametrize("version", ["this", "an earlier one"])
+@pytest.mark.parametrize("verb", ["forgotten", "quarantined"])
+async def test_a_copy_is_found_although_a_branch_between_was_deleted(memory, verb, version):
+    ann = memory.user("ann")
+    said = await ann.session("first").add_message("user", "My canary is called Caruso.")
+    chat = ann.session("first")
+    for name in ("second", "third", "fourth"):
+        chat = await chat.branch((await chat.window())[-1].id, name)
+    if version == "an earlier one":  # which did not note where the parent of a branch came from
+        heads = [each for each in await everything(memory) if each.layer == "session"]
+        plain = (each.with_(data={"parent": each.data["parent"]}) for each in heads if "parent" in each.data)
+        await memory._flow.ledger.commit(Changes(PARTITION, put=tuple(plain)))
+    await ann.session("second").delete()
+    if version == "this":
+        await ann.session("third").delete()
+    await memory.work()
+    assert [message.content for message in await ann.session("fourth").window()] == ["My canary is called Caruso."]
+    if verb == "forgotten":
+        await ann.forget(said.id)
+        assert not await holds(memory, "Caruso")
+    else:
+        await ann.quarantine(ids=[said.id])
+        assert await ann.session("fourth").window() == []
+
+
+async def test_odd_branches_that_were_imported_are_no_obstacle_to_forgetting(memory):
+    ann = memory.user("ann")
+    said = await ann.session("first").add_message("user", "My canary is called Caruso.")
+    await ann.session("first").branch(said.id, "second")
+    lines = await ann.export()
+    (head,) = [line for line in lines if line.get("layer") == "session"]
+    odd = ({"parent": ["first"]}, {"parent": "first", "ancestors": 1}, {"parent": "odd3", "ancestors": [["first"], 1]})
+    await ann.import_records(
+        [
+            head | {"id": f"odd{n}", "scope": {**head["scope"], "session": f"odd{n}"}, "data": data}
+            for n, data in enumerate(odd)
+        ]
+    )
+    await ann.forget(said.id)
     assert not await holds(memory, "Caruso")
 
 

@@ -291,6 +291,22 @@ def test_a_call_that_is_interrupted_while_it_is_handed_over_ends_as_well(monkeyp
         assert len(memory.user("ann").session("s").window()) == 1
 
 
+def test_an_interrupt_after_another_thread_closed_the_memory_is_an_interrupt(monkeypatch):
+    memory = Memory.open("memory://", worker=False).start()
+    user = memory.user("ann")
+
+    def interrupted(call, loop):
+        call.close()
+        loop.call_soon_threadsafe(loop.stop)
+        while not loop.is_closed():
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        user.add_memory("Ann was here.")
+
+
 def test_a_call_that_is_interrupted_before_it_is_handed_over_never_runs(monkeypatch):
     def interrupted(call, loop):
         call.close()
