@@ -60,8 +60,9 @@ PROMOTED = re.compile(
 )
 BECAME = re.compile(
     r"(?:just |recently |finally )?(?:became|(?:(?<=just )|(?<=recently ))started as|started working as"
-    r"|started as(?= .{0,40}\b(?:last|this|today|yesterday|monday|on)\b)|started a new job as|got a job as"
-    r"|took a job as|switched to being|now work as) (?:a|an|the) "
+    r"|started as(?= .{0,40}\b(?:last|this|today|yesterday|monday|on)\b)|started a new job as"
+    r"|(?:have|have got|got|took|landed|accepted) a (?:new )?job as|found a new job as|switched to being|now work as)"
+    r" (?:a|an|the) "
 )
 PLAIN_STATUS = re.compile(
     r"(?:newly |recently |semi-|happily |currently )?(?P<what>retired|unemployed|self[- ]employed|freelancing"

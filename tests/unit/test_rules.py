@@ -81,6 +81,14 @@ def test_a_lesson_keeps_what_it_quotes(said: str) -> None:
     assert lesson.value.endswith(('"retries"', "`timeout` parameter", '"great question"'))
 
 
+@pytest.mark.parametrize(
+    "how", ["I got a new job", "I've got a new job", "I have a new job", "I landed a job", "I found a new job"]
+)
+def test_a_new_job_is_learned_however_it_came_about(how: str) -> None:
+    assert learned(f"{how} as a teacher.") == [("occupation", False, "teacher")]
+    assert learned(f"{how} as of Monday.") == learned(f"If {how} as a teacher, I would move.") == []
+
+
 # ── Traps ────────────────────────────────────────────────────────────────────────────────────────
 
 STATEMENTS = [
