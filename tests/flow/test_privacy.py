@@ -158,8 +158,7 @@ async def test_a_merged_memory_that_was_restored_has_left_nothing_behind_when_it
 
 
 @pytest.mark.parametrize("verb", ["restored", "forgotten"])
-async def test_an_edit_while_a_merged_memory_is_taken_out_of_another_keeps_nothing_of_it(open_memory, store_url, verb):
-    store = MeddlingStore(await open_store(store_url))
+async def test_an_edit_while_a_merged_memory_is_taken_out_of_another_keeps_nothing_of_it(open_memory, store, verb):
     memory, another = await open_memory(store), await open_memory(store)
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON)
@@ -220,8 +219,7 @@ async def test_a_memory_merged_while_it_is_forgotten_leaves_nothing_behind(open_
     assert not await holds(memory, "canary")
 
 
-async def test_a_memory_edited_and_then_merged_while_it_is_forgotten_leaves_nothing_behind(open_memory, store_url):
-    store = MeddlingStore(await open_store(store_url))
+async def test_a_memory_edited_and_then_merged_while_it_is_forgotten_leaves_nothing_behind(open_memory, store):
     memory = await open_memory(store)
     ann = memory.user("ann")
     older = await ann.add_memory(LISBON, metadata={"place": "Lisbon"})
