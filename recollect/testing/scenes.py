@@ -124,6 +124,15 @@ def state_of(path: Path, user: str = "ann") -> State:
     return frozenset(readable), frozenset(jobs)
 
 
+def is_whole(state: State, after: State) -> bool:
+    """Whether a call that was cut off has done all it should.
+
+    The job that looks again after a forgetting may still wait: the call ends it as its last step.
+    """
+    records, jobs = state
+    return (records, frozenset(job for job in jobs if job[0] != "forget")) == after
+
+
 def _comparable(payload: str) -> str:
     """A payload without what a running number or chance put into it."""
     body = json.loads(payload)
