@@ -70,13 +70,14 @@ def run(url: str, writers: int, workers: int, messages: int) -> Outcome:
         process.stdout.readline()  # it is ready
     began = time.monotonic()
     writing = [_start("write", url, str(number), str(messages // writers)) for number in range(writers)]
-    failed = [process.wait() for process in writing]
+    for process in writing:
+        process.communicate()
     written_s = time.monotonic() - began
     asyncio.run(_until_nothing_waits(url))
     done_s = time.monotonic() - began
     jobs = tuple(_stop(process) for process in at_work)
-    if any(failed):
-        raise RuntimeError(f"{sum(map(bool, failed))} writers failed")
+    if failed := sum(process.returncode != 0 for process in writing):
+        raise RuntimeError(f"{failed} writers failed")
     return asyncio.run(_look(url, messages // writers * writers, jobs, written_s, done_s))
 
 

@@ -263,6 +263,7 @@ async def expected(verb: Verb, stage: Stage) -> Expected:
 async def drill(name: str, stage: Stage, how: str, steps: Sequence[int] = range(1, STEPS_MAX)) -> Drilled:
     """Interrupt a verb at these steps, until it ends before the next; each time look at everything around it."""
     wanted, drilled = await expected_of(name, stage), Drilled()
+    gc.collect()  # or a step would be charged with what others have left
     for at in steps:
         tasks = asyncio.all_tasks()
         with _noticed() as noticed:
@@ -274,6 +275,9 @@ async def drill(name: str, stage: Stage, how: str, steps: Sequence[int] = range(
         drilled.problems += [f"{stage.kind}: {name} {how} at {at}: {each}" for each in (*wrong, *noticed)]
         if not struck:
             break
+    with _noticed() as noticed:
+        gc.collect()
+    drilled.problems += [f"{stage.kind}: {name} {how} left behind: {each}" for each in noticed]
     return drilled
 
 
@@ -298,6 +302,7 @@ async def drill_ends(name: str, stage: Stage, how: str, steps: Sequence[int] = r
     drilled = Drilled()
     async with stage.fresh():
         pass  # the server is there, and the stage is set
+    gc.collect()
     for at in steps:
         tasks = asyncio.all_tasks()
         with _noticed() as noticed:

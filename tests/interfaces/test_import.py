@@ -301,7 +301,8 @@ def test_a_report_says_what_became_of_each_line(recollect, lines, tmp_path):
     }  # fmt: skip
     assert recollect("import", file, "--report", "first.jsonl").code == 3
     recollect("import", file, "--report", "second.jsonl")
-    again = {line["line"]: line["result"] for line in map(json.loads, (tmp_path / "second.jsonl").open())}
+    told = [json.loads(line) for line in (tmp_path / "second.jsonl").read_text().splitlines()]
+    again = {line["line"]: line["result"] for line in told}
     assert again == {1: "known", 2: "refused", 3: "expired", 4: "known"}
     assert "Porto" not in (tmp_path / "first.jsonl").read_text()
 
