@@ -15,7 +15,7 @@ from recollect.enrich.interests import activity
 from recollect.enrich.languages import is_foreign_reply
 from recollect.enrich.livelihood import role_at
 from recollect.enrich.names import LANGUAGES, PROGRAMMING_LANGUAGES
-from recollect.enrich.people import HAVE, have
+from recollect.enrich.people import HAVE, TOLD_OF, have
 from recollect.enrich.sentences import Sentence, lowered
 from recollect.enrich.values import Said, Value, in_table, known, listed, organisation, person, places
 from recollect.enrich.vocabulary import DIETS
@@ -308,6 +308,11 @@ _REFUSED = re.compile(
     r"|business|guess|depends|idk|dunno|skip|pass|unknown|private|anything|whatever|many|lots|several|all|n/a|na"
     r"|maybe|doesn't matter|you|your|thanks|hi|hello|stop|hmm|help|old enough|everything)\b"
 )
+_OF_ANOTHER = re.compile(
+    r"\b(?:(?:[Tt]hat|[Tt]hose|[Ii]t|[Tt]hey)(?:['’]s|['’]re| is| are)(?: just| only)?(?: for)?|for)"
+    rf" (?:(?:my|our) (?:[\w-]+ )?{TOLD_OF.pattern}|[A-Z][a-z]+(?:['’]s)?\W*\Z)"
+)
+"""It is somebody else's: "kiwi, but that's Juno", "nuts, that's for my son"."""
 _AFTER = re.compile(
     r"[\s\x00]*(?:[.!,;…)]|\Z|[^\w\s]|(?:but|and you|why|hbu|how about you|what about you|btw|lol|haha|because|since"
     r"|thanks|now|at the moment|as|please|though|by the way|of course|obviously)\b)"
@@ -380,6 +385,8 @@ def short_answers(text: str, at: int, answered: str) -> Iterator[Draft]:
         return
     said = Said(Clause(text, low, 0, 0), "answer", begins, at)
     key, what = asked
+    if key in ("allergy", "diet") and _OF_ANOTHER.search(text):
+        return
     for value in _READERS[key](said, begins):
         if not _AFTER.match(low, value.last) and not re.match(r"\s(?:and|or|&)\s", low[value.last :]):
             return
