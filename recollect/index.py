@@ -1,42 +1,39 @@
 """One partition in memory: its words, vectors and heads, kept current by revision.
 
-Each searched record has a row: the record itself is in `shelf.py`, its words are in `postings.py` and its vector in
-`vectors.py`. The other records that queries and contexts need are held by id, as heads. Before each use `indexes.py`
-asks the store what changed since the index's mark, and applies it here. So ranking is the same code with the same
-result on every store, and a store only has to keep records.
+Each searched record has a row: the record itself is in `shelf.py`, what was read of its text in `uptake.py`, its vector
+in `spaces.py`; `session_rows.py` has the rows of each session. The other records that queries and contexts need are
+held by id, as heads. Before each use `indexes.py` asks the store what changed since the index's mark, and applies it
+here. So ranking is the same code with the same result on every store, and a store only has to keep records.
 """
 
 from __future__ import annotations
 
-import asyncio
 from array import array
-from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.arrangement import Arrangement
-from recollect.kept_words import KeptWords, Messages, read_with
+from recollect.kept_words import Messages
 from recollect.kinship import Kinship
-from recollect.layers import FACT_LAYERS, LAYERS, SEARCHED_LAYERS, is_current
-from recollect.pace import apart
+from recollect.layers import LAYERS, SEARCHED_LAYERS, is_current
 from recollect.policies import scoring
 from recollect.policies.dates import Span, span_of
-from recollect.policies.keys import KEYS
 from recollect.policies.quarantine import ASIDE, is_aside
 from recollect.policies.scoring import Scores, Talk
-from recollect.postings import Told, Vocabulary, Words, vocabulary
+from recollect.postings import Told, Vocabulary
 from recollect.providers import floats
 from recollect.records import HOUR_MS, Born, Record, Scope, Vector
+from recollect.session_rows import SessionRows
 from recollect.shelf import Shelf
+from recollect.spaces import Spaces
 from recollect.stores.contract import Delta, Mark
-from recollect.vectors import ROWS, Vectors, at_once, grown
+from recollect.uptake import Uptake
+from recollect.vectors import ROWS, at_once, grown
 
 TOLD_ROWS = 512
 """How many of the best rows by words are compared by meaning, even if the index beside the store did not name them."""
@@ -59,25 +56,8 @@ OF_SESSIONS = tuple(name for name in SEARCHED_LAYERS if "session" in LAYERS[name
 NEVER = 2**63 - 1
 GONE = -1
 """The layer number of a row whose record is gone, or has another row by now."""
-PLACE_BITS = 16
-"""Bits for the place of a birth in its commit, which holds a hundred or so."""
-
-READ_ROWS, READ_CHARACTERS, ENCODED_ROWS = 500, 100_000, 5_000
-"""Rows whose words are read, how long their texts may be together, and rows whose vectors are encoded, before yielding
-to other tasks.
-"""
-LONG_CHARACTERS, LONG_ASCII = 6_000, 20_000
-"""From this length on, a text may have so many words that numbering them takes too long between two waits."""
-KEPT_CHARACTERS, KEPT_SHARE = 1_000_000, 8
-"""How much must have been read anew for it to be worth keeping, and that this is more than one part in so many: reading
-a million characters takes a tenth of a second, and everything is kept anew each time.
-"""
-MERGED = 200
-"""Words that are merged in the time that one unit of work takes."""
-LIKE_ROWS = 8
-"""From this many rows of each model on, the scores of two models are brought to one scale."""
-
-_NO_ROWS = array("I")
+ENCODED_ROWS = 5_000
+"""Rows whose vectors are encoded before yielding to other tasks."""
 
 
 class Activity(NamedTuple):
@@ -104,8 +84,8 @@ class PartitionIndex:
 
     def __init__(self, model: str, dimensions: int, language: str, earlier_model: str = "") -> None:
         self.mark: Mark | None = None
-        self.vectors = Vectors(dimensions)
-        self.records = Shelf(model, self.vectors.data_of)
+        self.spaces = Spaces(model, dimensions, earlier_model)
+        self.records = Shelf(model, self.spaces.vectors.data_of)
         """The record of each row."""
         self.row_of: dict[str, int] = {}
         self.heads: dict[str, Record] = {}
@@ -113,21 +93,14 @@ class PartitionIndex:
         self._unheld: set[str] = set()
         self.past: dict[str, int] = {}
         """The version of each record of the layer `past`: a caller that caches some of them sees here what changed."""
-        self.sessions: dict[str, array[int]] = {}
-        """The rows of each session, in order of birth."""
-        self._born = array("q")
+        self.sessions = SessionRows()
         self._closed: set[str] = set()
         self.pending: dict[int, None] = {}
         self.counted_nbytes = self.counted_opened = 0
-        self.model = model
-        # Vectors of the previous model, until they are embedded again: each model has its own space.
-        self._earlier_model = earlier_model
-        self._earlier = Vectors(0)
-        self._earlier_rows: dict[int, None] = {}
-        self._read_here: dict[int, None] = {}
-        self.other_models: set[str] = set()
         self.language = language
-        self._words = Words(vocabulary(language))
+        # Nothing here refers back to the index, so that an evicted one is freed at once, with everything it held.
+        is_held = partial(_is_held, self.records.ids, self.row_of)
+        self.uptake = Uptake(self.records, self.sessions, is_held, language)
         self.kinship = Kinship(language)
         self._alive: NDArray[np.bool_] = np.zeros(ROWS, np.bool_)
         self._importance: NDArray[np.float32] = np.zeros(ROWS, np.float32)
@@ -135,16 +108,11 @@ class PartitionIndex:
         self._layers: dict[str, int] = {}
         self._layer: NDArray[np.int16] = np.zeros(ROWS, np.int16)
         self._until: NDArray[np.int64] = np.zeros(ROWS, np.int64)
-        self._length = array("I")
-        self._characters = self._unkept = 0
         # Nothing ends between these two times.
         self._steady = NEVER, 0
         self._masks: dict[tuple[str, ...], tuple[NDArray[np.bool_], bool]] = {}
         self._prior: tuple[int, Scores] | None = None
-        self._talk: Talk | None = None
         self._times_told: dict[int, Span | None] = {}
-        # Nothing here refers back to the index, so that an evicted one is freed at once, with everything it held.
-        self._arrangement = Arrangement(self.sessions, partial(_is_held, self.records.ids, self.row_of), language)
         self._first_asked: int | None = None
         self._removed = self._ended = 0
         self.notes: Notes | None = None
@@ -164,7 +132,7 @@ class PartitionIndex:
         for id in delta.dropped:
             self._remove(id)
         if delta.dropped:
-            self.lost_kept()
+            self.uptake.lost_kept()
         # By birth, whatever order the store reports a commit in, so that equal scores rank the same everywhere.
         told = sorted(delta.put, key=attrgetter("born"))
         # Heads first: the head of a session says whether its messages may be found.
@@ -182,7 +150,7 @@ class PartitionIndex:
                     again[row] = record
         self._fill(again)
         self._add(new)
-        self.vectors.make_room(len(self.records), more=delta.more)
+        self.spaces.vectors.make_room(len(self.records), more=delta.more)
         self.mark = delta.mark
 
     def _hold(self, record: Record) -> None:
@@ -231,21 +199,12 @@ class PartitionIndex:
         self.row_of.update(zip(ids, rows, strict=True))
         numbers = self._layers
         self._layer[first:end] = [numbers.setdefault(record.layer, len(numbers)) for record in records]
-        self._born.extend([_packed(record.born) for record in records])
-        lengths = [len(record.content) for record in records]
-        self._length.extend(lengths)
-        self._characters += sum(lengths)
+        self.sessions.bear([record.born for record in records])
+        self.uptake.add(records)
         for row, record in zip(rows, records, strict=True):
             if record.layer == "conversation":
-                self._place(row, self.sessions.setdefault(record.scope.session, array("I")))
+                self.sessions.place(row, record.scope.session)
         self._fill(dict(zip(rows, records, strict=True)))
-
-    def _place(self, row: int, session: array[int]) -> None:
-        """Insert a row among those of its session, in order of birth; usually it is the last."""
-        if not session or self._born[session[-1]] <= self._born[row]:
-            session.append(row)
-        else:
-            insort(session, row, key=self._born.__getitem__)
 
     def _make_rows(self, size: int) -> None:
         if size > len(self._alive):
@@ -267,11 +226,9 @@ class PartitionIndex:
         self._when[places] = [record.when for record in records]
         self._until[places] = [_end(record) for record in records]
         vectors = [record.vector for record in records]
-        damaged = self._put_vectors(rows, vectors)
-        known = [vector is not None and vector.model == self.model for vector in vectors]
-        if damaged:
-            known = [each and row not in damaged for row, each in zip(rows, known, strict=True)]
-        in_matrix = [each and self.vectors.fits(vector) for vector, each in zip(vectors, known, strict=True)]
+        known = self.spaces.put(rows, vectors)
+        fits = self.spaces.vectors.fits
+        in_matrix = [each and fits(vector) for vector, each in zip(vectors, known, strict=True)]
         self.records.put(rows, records, in_matrix)
         for row, record, has_meaning in zip(rows, records, known, strict=True):
             if has_meaning or not record.content or not LAYERS[record.layer].embedded:
@@ -279,38 +236,9 @@ class PartitionIndex:
             else:
                 self.pending[row] = None
 
-    def _put_vectors(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> Sequence[int]:
-        """Store the vectors of these rows, each in the space of its model. Returns the rows with damaged vectors."""
-        own = [each if each is not None and each.model == self.model else None for each in vectors]
-        damaged = self.vectors.put(rows, own)
-        if self._read_here or self._earlier_rows or own != vectors:
-            self._put_others(rows, vectors)
-        return damaged
-
-    def _put_others(self, rows: Sequence[int], vectors: Sequence[Vector | None]) -> None:
-        """The same for vectors of other models, and for rows that had one."""
-        for row, vector in zip(rows, vectors, strict=True):
-            self._read_here.pop(row, None)
-            if vector is None or vector.model == self.model:
-                self._forget_earlier(row)
-                continue
-            self.other_models.add(vector.model)
-            if vector.model == self._earlier_model:
-                self._earlier.put([row], [vector])
-                self._earlier_rows[row] = None
-            else:
-                self._forget_earlier(row)
-
-    def _forget_earlier(self, row: int) -> None:
-        if row in self._earlier_rows:
-            self._earlier.put([row], [None])
-            del self._earlier_rows[row]
-
     def read(self, row: int, vector: Vector | None) -> None:
         """Give a pending row its vector, in this index only: the store gets it from the worker."""
-        self.vectors.put([row], [vector])
-        self._read_here[row] = None
-        self._forget_earlier(row)
+        self.spaces.put_here(row, vector)
         self.pending.pop(row, None)
 
     def _remove(self, id: str) -> None:
@@ -327,14 +255,11 @@ class PartitionIndex:
         self.records.news[self.records[row].layer] += 1
         self._alive[row], self._layer[row], self._until[row] = False, GONE, NEVER
         self._removed += 1
-        self._arrangement.start_anew()
+        self.uptake.lost()
         self.pending.pop(row, None)
-        self._forget_earlier(row)
+        self.spaces.forget_earlier(row)
         if gone is not None and gone.layer == "conversation":
-            session = self.sessions[gone.scope.session]
-            session.remove(row)
-            if not session:
-                del self.sessions[gone.scope.session]
+            self.sessions.remove(row, gone.scope.session)
 
     def bury_ended(self, now: int) -> None:
         """Hide what has expired or ended by now; show it again if the clock turns out to have been ahead."""
@@ -365,7 +290,7 @@ class PartitionIndex:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        return self._words.vocabulary
+        return self.uptake.vocabulary
 
     @property
     def holds_gone(self) -> bool:
@@ -377,21 +302,20 @@ class PartitionIndex:
         """Approximate memory held now."""
         arrays = (self._alive, self._importance, self._when, self._layer, self._until)
         rows = INDEX_BYTES + ROW_BYTES * len(self.records) + sum([each.nbytes for each in arrays])
-        words = self._words.nbytes + self.kinship.nbytes
-        vectors = self.vectors.nbytes + self._earlier.nbytes
+        words = self.uptake.nbytes + self.kinship.nbytes
         lines = len(self.notes.lines) if self.notes is not None else 0
         told = self.records.nbytes + self.records.ties.nbytes + HEAD_BYTES * len(self.heads) + LINE_BYTES * lines
-        return told + rows + words + vectors + self._arrangement.nbytes + TIME_BYTES * len(self._times_told)
+        return told + rows + words + self.spaces.nbytes + TIME_BYTES * len(self._times_told)
 
     @property
     def opened(self) -> int:
         """How many records are unpacked and vectors widened: a cheap sign that it holds more than before."""
-        return self.records.unpacked + self.vectors.widened
+        return self.records.unpacked + self.spaces.vectors.widened
 
     @property
     def state(self) -> object:
         """A value that differs once the index knows more than before."""
-        return self.mark, len(self._words), self.kinship.rows
+        return self.mark, len(self.uptake.words), self.kinship.rows
 
     def trim(self) -> None:
         """Release unpacked records, where there are many."""
@@ -399,19 +323,18 @@ class PartitionIndex:
 
     def rest(self) -> None:
         """Drop whatever the next query can rebuild."""
-        self._talk = self.notes = None
+        self.notes = None
         self._times_told.clear()
         self.records.clear()
-        self.vectors.rest()
-        self._earlier.rest()
-        self._words.rest()
+        self.spaces.rest()
+        self.uptake.rest()
         self.kinship.rest()
 
     def _forget_answers(self) -> None:
         self._steady = NEVER, 0
         self._masks.clear()
         self._prior = None
-        self._talk = None
+        self.uptake.forget_talk()
 
     # ── querying ─────────────────────────────────────────────────────────────────────────────────
 
@@ -454,126 +377,32 @@ class PartitionIndex:
 
     def words(self, query: Sequence[str]) -> Scores:
         """The BM25 score of each row."""
-        self._read_words()
-        return self._words.scores(query, len(self.records))
+        return self.uptake.all_words().scores(query, len(self.records))
 
     def cover(self, query: Sequence[str]) -> Scores:
         """The share of what is asked that each row has, weighted by rarity."""
-        self._read_words()
-        return self._words.cover(query, len(self.records))
-
-    def _read_words(self) -> None:
-        """Read the texts that came since the last query."""
-        self._read_texts(len(self.records))
-
-    def _read_texts(self, end: int, *, together: bool = False) -> None:
-        first = len(self._words)
-        if first < end:
-            self._words.read(self._texts(range(first, end)), together=together)
-            self._unkept += sum(self._length[first:end])
-
-    def _texts(self, rows: Iterable[int]) -> list[str]:
-        return [_worded(self.records[row]) for row in rows]
-
-    async def read_long(self) -> bool:
-        """Read the next texts in a thread, if one of them is long. Returns whether it did."""
-        first = len(self._words)
-        end = self._portion_end(first)
-        if not self._has_long(first, end):
-            return False
-        texts = self._texts(range(first, end))
-        self._words.add(first, await asyncio.to_thread(self.vocabulary.read, texts))
-        self._unkept += sum(self._length[first:end])
-        return True
-
-    async def merge(self) -> None:
-        """Merge the words of the texts that were read; if they are many, in a thread."""
-        if unmerged := self._words.unmerged:
-            self._words.take(await apart(self._words.merging(), unmerged // MERGED))
-
-    @property
-    def may_take_over(self) -> bool:
-        """Whether much is to be read, and none of it has been."""
-        return not len(self._words) and self._characters >= KEPT_CHARACTERS
+        return self.uptake.all_words().cover(query, len(self.records))
 
     async def take_over(self, data: bytes) -> None:
         """Take over the words of messages that an earlier index has read, and read the texts that are new."""
-        taken = await read_with(data, self.language, self._messages(), self._length[:], self.vocabulary, self._texts)
-        if taken is not None:
-            self._words.add(0, taken[0])
-            self._unkept = taken[1]
+        await self.uptake.take_over(data, self._messages())
+
+    def packing(self) -> Callable[[], bytes]:
+        """What packs the words of all messages read so far, to be kept. It may run in a thread."""
+        return self.uptake.packing(self._messages())
 
     def _messages(self) -> Messages:
         """The messages here that are not gone."""
         number = self._layers.get("conversation", GONE - 1)
         rows = (self._layer[: len(self.records)] == number).nonzero()[0]
-        return Messages(rows, self.births[rows], np.array(self._length, np.int64)[rows])
-
-    @property
-    def is_worth_keeping(self) -> bool:
-        """Whether much was read that an index of a later start would have to read again."""
-        return self._unkept >= KEPT_CHARACTERS and self._unkept * KEPT_SHARE >= self._characters
-
-    def packing(self) -> Callable[[], bytes]:
-        """What packs the words of all messages read so far, to be kept. It may run in a thread."""
-        messages, (lengths, keys), language = self._messages(), self._words.standing(), self.language
-        read = messages.rows < len(lengths)
-        messages, known = Messages(*(each[read] for each in messages)), self.vocabulary
-        self._unkept = 0
-        return lambda: KeptWords.of(messages, lengths, keys(), known).packed(language)
-
-    def lost_kept(self) -> None:
-        """Note that nothing of this is kept any more, or that it could not be."""
-        self._unkept = sum(self._length[: len(self._words)])
+        return Messages(rows, self.births[rows], np.array(self.uptake.lengths, np.int64)[rows])
 
     def read_on(self, *, for_signs: bool) -> bool:
         """Read some of what came since the last query. Returns whether to go on, after yielding to other tasks.
 
         With `for_signs`, rows are also searched for times and numbers, for a question that asks for these.
         """
-        size, arranged = len(self.records), self._arrangement
-        if len(self._words) < size:
-            self._read_texts(self._portion_end(len(self._words)), together=True)
-        elif len(arranged) < size:
-            arranged.take(self.records, self._portion_end(len(arranged)))
-        elif for_signs and arranged.signed < size:
-            arranged.read_signs(self.records, self._portion_end(arranged.signed))
-        else:
-            return self.vectors.encode(size, ENCODED_ROWS)
-        return True
-
-    def _portion_end(self, first: int) -> int:
-        """The end of the portion that begins with this row: of many rows or long texts, what is read in one go."""
-        lengths = self._length[first : first + READ_ROWS]
-        if sum(lengths) <= READ_CHARACTERS:
-            return first + len(lengths)
-        return first + max(1, bisect_right([*accumulate(lengths)], READ_CHARACTERS))
-
-    def portions(self, *, for_signs: bool) -> int:
-        """Roughly how many portions are to be read before a query; 0 if it may as well read them itself."""
-        first = len(self.records) - max(self.unread, self.unsigned if for_signs else 0)
-        lengths = self._length[first:]
-        return len(lengths) // READ_ROWS + sum(lengths) // READ_CHARACTERS + self._has_long(first, len(self.records))
-
-    def _has_long(self, first: int, end: int) -> bool:
-        """Whether one of these texts may have many thousands of words: in Chinese, each character begins two."""
-        rows = [row for row in range(first, end) if self._length[row] >= LONG_CHARACTERS]
-        return any(self._length[row] >= LONG_ASCII or not self.records[row].content.isascii() for row in rows)
-
-    @property
-    def unread(self) -> int:
-        """How many rows came since the last query."""
-        return len(self.records) - min(len(self._words), len(self._arrangement))
-
-    @property
-    def unsigned(self) -> int:
-        """How many rows have not been searched for times and numbers; 0 without turns, which alone need them."""
-        return len(self.records) - self._arrangement.signed if self.sessions else 0
-
-    @property
-    def has_earlier(self) -> bool:
-        """Whether some rows have only a vector of the previous model."""
-        return bool(self._earlier_rows)
+        return self.uptake.read_on(for_signs=for_signs) or self.spaces.vectors.encode(len(self.records), ENCODED_ROWS)
 
     def meaning(
         self,
@@ -585,21 +414,13 @@ class PartitionIndex:
         """The cosine of each row, or of the rows in `only`. `earlier` is the query in the space of the previous model,
         for rows whose vectors are still of that model.
         """
-        if only is None:
-            scores = self.vectors.scores(query, len(self.records), alive)
-        else:
-            scores = self.vectors.scores_of(only, query, len(self.records))
-        if earlier is not None and self._earlier_rows:
-            rows = np.fromiter(self._earlier_rows, np.intp)
-            older = np.vecdot(self._earlier.matrix(len(self.records))[rows], earlier)
-            scores[rows] = _alike(older, scores[alive & (scores != 0)])
-        return scores
+        return self.spaces.meaning(query, len(self.records), alive, earlier, only)
 
     def nearest(
         self, vector: Vector | None, alive: NDArray[np.bool_], most: int, least: float
     ) -> Iterator[tuple[Record, float]]:
         """The records whose cosine is at least `least`, nearest first; none for a vector of another model."""
-        if vector is None or vector.model != self.model:
+        if vector is None or vector.model != self.spaces.model:
             return
         cosines = self.meaning(floats(vector), alive)
         rows = (alive & (cosines >= least)).nonzero()[0]
@@ -614,14 +435,11 @@ class PartitionIndex:
         told = np.flatnonzero(words)
         if len(told) > TOLD_ROWS:
             told = told[np.argpartition(words[told], -TOLD_ROWS)[-TOLD_ROWS:]]
-        return np.concatenate([np.array([*proposed, *self._read_here], np.intp), told])
+        return np.concatenate([np.array([*proposed, *self.spaces.read_here], np.intp), told])
 
     def talk(self) -> Talk:
         """How the rows relate to each other; computed again after each change."""
-        if self._talk is None:
-            self._read_words()
-            self._talk = self._arrangement.talk(self.records, self._words.lengths())
-        return self._talk
+        return self.uptake.talk()
 
     def time_told(self, row: int) -> Span | None:
         """The time that the text of a row names, as of when it was said: "yesterday" is the day before."""
@@ -631,15 +449,15 @@ class PartitionIndex:
 
     def posted(self, query: Sequence[str]) -> list[tuple[NDArray[np.intp], Scores] | None]:
         """For each term, its rows and its count in each."""
-        return [self._words.posted(term) for term in query]
+        return [self.uptake.words.posted(term) for term in query]
 
     def told(self, query: Sequence[str]) -> Told:
         """The rows of each term, and how informative it is."""
-        return self._words.told(query)
+        return self.uptake.words.told(query)
 
     def rarities(self, words: Iterable[str]) -> list[float]:
         """How informative each of these words is here, in whatever form it occurs."""
-        return [self._words.rarity_of(word) for word in words]
+        return [self.uptake.words.rarity_of(word) for word in words]
 
     @property
     def importance(self) -> Scores:
@@ -652,7 +470,7 @@ class PartitionIndex:
     @property
     def births(self) -> NDArray[np.int64]:
         """When each row's record was born, as one number."""
-        return np.array(self._born, np.int64)
+        return np.array(self.sessions.born, np.int64)
 
     def record(self, id: str, now: int) -> Record | None:
         """The living record with this id, of any layer held here; None if there is none or it is set aside."""
@@ -708,36 +526,27 @@ class PartitionIndex:
 
     def session(self, session: str, now: int, after: Born = (0, 0)) -> list[Record]:
         """The living messages of a session that were born after `after`, in order."""
-        return [record for row in self._rows_after(session, after) if _lives(record := self.records[row], now)]
+        return [record for row in self.sessions.after(session, after) if _lives(record := self.records[row], now)]
 
     def spoken(self, session: str, after: Born) -> tuple[int, int]:
         """How many messages of a session were born after `after`, and their characters; expired ones may be counted."""
-        rows = self._rows_after(session, after)
-        return len(rows), sum([self._length[row] for row in rows])
-
-    def _rows_after(self, session: str, after: Born) -> Sequence[int]:
-        rows = self.sessions.get(session, _NO_ROWS)
-        return rows[bisect_right(rows, _packed(after), key=self._born.__getitem__) :]
+        rows, lengths = self.sessions.after(session, after), self.uptake.lengths
+        return len(rows), sum([lengths[row] for row in rows])
 
     def newest(self, session: str, now: int, after: Born = (0, 0)) -> Iterator[Record]:
         """The living messages of a session that were born after `after`, newest first, read lazily."""
-        since = _packed(after)
-        for row in reversed(self.sessions.get(session, _NO_ROWS)):
-            if self._born[row] <= since:
-                return
-            if _lives(record := self.records[row], now):
-                yield record
+        return (record for row in self.sessions.newest(session, after) if _lives(record := self.records[row], now))
 
     def oldest(self, session: str, now: int) -> Iterator[Record]:
         """All living messages of a session, oldest first, read lazily."""
-        return (record for row in self.sessions.get(session, _NO_ROWS) if _lives(record := self.records[row], now))
+        return (record for row in self.sessions.of(session) if _lives(record := self.records[row], now))
 
     def activity(self, now: int, session: str | None = None) -> list[Activity]:
         """All sessions with living messages, or one, most recently active first, those of one moment by their names.
 
         Unpacks only messages that ended.
         """
-        rows_of = self.sessions if session is None else {session: self.sessions.get(session, _NO_ROWS)}
+        rows_of = self.sessions if session is None else {session: self.sessions.of(session)}
         held = {name: rows for name, rows in rows_of.items() if rows}
         if not held:
             return []
@@ -761,21 +570,10 @@ class PartitionIndex:
 
     def neighbours(self, record: Record, now: int, reach: int = 1) -> tuple[Record, ...]:
         """The messages right before and after a message, up to `reach` on each side."""
-        rows, row = self.sessions.get(record.scope.session, _NO_ROWS), self.row_of.get(record.id, -1)
-        at = bisect_left(rows, row)
-        if at == len(rows) or rows[at] != row:  # it is not there, or rows were not added in order
-            at = rows.index(row) if row in rows else -1
-        if at < 0 or self._born[row] != _packed(record.born):
-            return ()  # it was forgotten since it was found
-        around = rows[max(0, at - reach) : at] + rows[at + 1 : at + 1 + reach]
+        row = self.row_of.get(record.id, -1)
+        around = self.sessions.around(row, record.scope.session, record.born, reach)
         found = [self.records[row] for row in around]
         return tuple(each for each in found if _lives(each, now) and each.trust != "quarantined")
-
-
-def _worded(record: Record) -> str:
-    """The text that a record is found by: for a fact, also how people say it or ask for it ("works at", "job")."""
-    key = KEYS.get(record.data.get("key", "")) if record.layer in FACT_LAYERS else None
-    return f"{record.told} ({key.label} {key.asked})" if key else record.told
 
 
 def _is_held(ids: Sequence[str], row_of: Mapping[str, int], row: int) -> bool:
@@ -787,18 +585,6 @@ def _end(record: Record) -> int:
     """When a record expires or ends, whichever comes first."""
     expires = NEVER if record.expires_at is None else record.expires_at
     return expires if record.valid_to is None else min(expires, record.valid_to)
-
-
-def _packed(born: Born) -> int:
-    return born[0] << PLACE_BITS | born[1]
-
-
-def _alike(scores: Scores, others: Scores) -> Scores:
-    """Scores of one model with the mean and spread of another's, so that what stands out counts alike in both."""
-    if min(len(scores), len(others)) < LIKE_ROWS:
-        return scores
-    alike: Scores = (scores - scores.mean()) * (others.std() / max(float(scores.std()), 1e-6)) + others.mean()
-    return alike
 
 
 def _lives(record: Record, now: int) -> bool:

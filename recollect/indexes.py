@@ -145,7 +145,7 @@ class Indexes:
         self._read_in[partition] = asyncio.get_running_loop().create_future()
         try:
             index = await self._caught_up(partition)
-            if self._kept is not None and index.may_take_over:
+            if self._kept is not None and index.uptake.may_take_over:
                 await self._take_over(self._kept, partition, index)
             return index
         finally:
@@ -182,7 +182,7 @@ class Indexes:
             self._count(index)
             (self._unfinished.add if delta.more else self._unfinished.discard)(partition)
             if not delta.more:
-                self.tell_of(index.other_models)
+                self.tell_of(index.spaces.others)
                 return index
             await asyncio.sleep(0)  # a store in memory would never yield to other tasks
 
@@ -201,7 +201,7 @@ class Indexes:
     def keep(self, partition: Partition) -> None:
         """Have the store keep what was read of this partition, in the background, if that is worth it."""
         index = self._held.get(partition)
-        if self._keep is None or index is None or not index.is_worth_keeping or partition in self._keeping:
+        if self._keep is None or index is None or not index.uptake.is_worth_keeping or partition in self._keeping:
             return
         loop = asyncio.get_running_loop()
         if loop.time() >= index.keep_again_at_s:
@@ -221,7 +221,7 @@ class Indexes:
         finally:
             del self._keeping[partition]
             if not is_kept:
-                index.lost_kept()
+                index.uptake.lost_kept()
 
     async def kept_all(self) -> None:
         """Wait until everything is kept that is being kept now."""
@@ -325,7 +325,7 @@ class Indexes:
             self._aside.drop(partition)
         if partition in self._held:
             self._held[partition].lacks_news = True
-            self._held[partition].lost_kept()
+            self._held[partition].uptake.lost_kept()
 
     def _fresh(self, partition: Partition) -> PartitionIndex:
         self.drop(partition)

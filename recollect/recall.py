@@ -278,7 +278,7 @@ class Recall:
 
     async def _with_earlier(self, question: Question, index: PartitionIndex) -> Question:
         """The question, with its vector by the previous embedder if this index needs it."""
-        if self._earlier is None or question.earlier is not None or not index.has_earlier:
+        if self._earlier is None or question.earlier is not None or not index.spaces.has_earlier:
             return question
         return replace(question, earlier=await self._vector(self._earlier, question.text))
 
@@ -554,7 +554,7 @@ def turn_features(
     talk = index.talk()
     words = np.where(turns, words, np.float32(0))
     heard = None if meaning is None else np.where(turns, meaning, np.float32(0))
-    vectors = index.vectors.matrix(len(words)) if meaning is not None else None
+    vectors = index.spaces.vectors.matrix(len(words)) if meaning is not None else None
     features = scoring.talk_features(talk, asked, words, heard, vectors, index.posted(question.terms))
     row = talk.kind if meaning is not None else talk.kind + scoring.WORDS_ALONE
     if word_vectors is not None and scoring.weighs_kin(row):
@@ -590,16 +590,16 @@ async def _read_much(index: PartitionIndex, question: Question) -> bool:
     Yields to other tasks in between, and returns whether it did. If the index keeps changing, what is left is read in
     one go.
     """
-    for_signs = index.unsigned > 0 and _asks_for_signs(question, index.language)
+    for_signs = index.uptake.unsigned > 0 and _asks_for_signs(question, index.language)
     # Each portion takes three turns: words, places, signs. Twice that, since portions may be half full.
-    turns = 6 * index.portions(for_signs=for_signs)
+    turns = 6 * index.uptake.portions(for_signs=for_signs)
     turns += 6 if turns else 0  # the last ones may be small
     for _ in range(turns):
-        if not await index.read_long() and not index.read_on(for_signs=for_signs):
+        if not await index.uptake.read_long() and not index.read_on(for_signs=for_signs):
             break
         await asyncio.sleep(0)
     if turns:
-        await index.merge()
+        await index.uptake.merge()
     return turns > 0
 
 

@@ -51,8 +51,9 @@ Every file of the package, by room (folder), with the first sentence of its docs
 1. `session.py` or `user.py`: `get_context` or `search_memory`; `flow.py` passes it on.
 2. `recall.py`: understands the question (`policies/words.py`, `policies/dates.py`, `policies/asking.py`) and queries
    the index.
-3. `indexes.py`: the user's index, caught up by revision; `index.py`: its contents. Records in `shelf.py`, words in
-   `postings.py` and `kinship.py`, meaning in `vectors.py`, sessions and neighbours in `arrangement.py`.
+3. `indexes.py`: the user's index, caught up by revision; `index.py`: its contents. Records in `shelf.py`, the rows of
+   each session in `session_rows.py`, meaning in `spaces.py` and `vectors.py`. What was read of the texts in
+   `uptake.py`: words in `postings.py` and `kinship.py`, neighbours and speakers in `arrangement.py`.
 4. `policies/scoring.py`: legs are scaled, weighted and added; `reranking.py` takes a second look when asked to.
 5. `sections.py`: what each section of a prompt could hold; `policies/fitting.py` packs it into the budget.
 6. `prompt.py`: the text, with memories fenced by `policies/fencing.py`; `context.py` returns it with its sources and a

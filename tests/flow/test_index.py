@@ -19,12 +19,13 @@ import numpy as np
 import pytest
 
 from recollect.errors import RecollectError, Unavailable
-from recollect.index import READ_ROWS, PartitionIndex
+from recollect.index import PartitionIndex
 from recollect.postings import Vocabulary
 from recollect.records import DAY_MS, HOUR_MS, Partition, Record, Scope
 from recollect.stores import open_store
 from recollect.stores.contract import Delta, Mark
 from recollect.testing.fakes import HashingEmbedder
+from recollect.uptake import READ_ROWS
 
 ANN = Partition("default", "ann")
 WORDS = ("apple", "boat", "cat", "dog", "eel", "yesterday")
@@ -128,7 +129,7 @@ def seen(index, now):
         "layers": {layer: [each.id for each in index.of_layer(layer, now)] for layer in ("conversation", "long_term")},
         "times": {id: int(index.when[row]) for id, row in living.items()},
         "times told": {id: index.time_told(row) for id, row in living.items()},
-        "vectors": {id: index.vectors.matrix(len(index.records))[row].tolist() for id, row in living.items()},
+        "vectors": {id: index.spaces.vectors.matrix(len(index.records))[row].tolist() for id, row in living.items()},
     }
 
 

@@ -32,7 +32,7 @@ TALK = 4 * (OPERATIONS_MAX - 6)
 @pytest.fixture
 def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     """So few rows per portion that a short conversation takes many, and vector codes from the start."""
-    monkeypatch.setattr("recollect.index.READ_ROWS", 2)
+    monkeypatch.setattr("recollect.uptake.READ_ROWS", 2)
     monkeypatch.setattr("recollect.postings.TOGETHER", 2)
     monkeypatch.setattr("recollect.index.ENCODED_ROWS", 3)
     for name in ("indexes.PAGE", "stores.in_memory.CHANGES_MIN", "stores.sqlite.CHANGES_MIN"):
@@ -123,8 +123,8 @@ def found(index: PartitionIndex, now: int) -> dict[int, str]:
 
 def near(index: PartitionIndex, now: int) -> dict[str, float]:
     """How near everything is to an unrelated vector."""
-    query = np.full(index.vectors.dimensions, index.vectors.dimensions**-0.5, np.float32)
-    scores = index.vectors.scores(query, len(index.records), np.ones(len(index.records), np.bool_))
+    query = np.full(index.spaces.vectors.dimensions, index.spaces.vectors.dimensions**-0.5, np.float32)
+    scores = index.spaces.vectors.scores(query, len(index.records), np.ones(len(index.records), np.bool_))
     return {id: float(scores[row]) for row, id in found(index, now).items()}
 
 
@@ -155,7 +155,7 @@ async def test_an_index_read_in_portions_while_it_changes_equals_one_read_in_one
             await check(one)
     while kept.read_on(for_signs=True):
         pass
-    assert kept.unread == kept.unsigned == 0
+    assert kept.uptake.unread == kept.uptake.unsigned == 0
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -263,7 +263,7 @@ async def test_a_user_erased_while_a_context_is_built_is_not_in_it(open_memory, 
     await memory.user("ann").add_fact("city", "Oslo")
     ann = (await open_memory(store)).user("ann")
     asking = asyncio.create_task(ann.get_context("Where is the boat?"))
-    while (index := ann._flow.indexes._held.get(ANN)) is None or not 0 < index.unread < len(index) == TALK + 1:
+    while (index := ann._flow.indexes._held.get(ANN)) is None or not 0 < index.uptake.unread < len(index) == TALK + 1:
         await asyncio.sleep(0)
     await memory.user("ann").erase()
     assert not asking.done()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from recollect import Memory, consolidation, privacy, providers, reranking, sections
-from recollect.index import LONG_ASCII, LONG_CHARACTERS, READ_CHARACTERS, READ_ROWS, PartitionIndex
+from recollect.index import PartitionIndex
 from recollect.pace import PORTION, Pace, apart
 from recollect.policies.graph_views import Web
 from recollect.policies.trimming import sentences
@@ -21,6 +21,7 @@ from recollect.postings import Vocabulary
 from recollect.providers import StaticEmbedder
 from recollect.records import Partition
 from recollect.testing.fakes import WordReranker
+from recollect.uptake import LONG_ASCII, LONG_CHARACTERS, READ_CHARACTERS, READ_ROWS
 from recollect.user import User
 
 pytestmark = pytest.mark.parametrize("store_name", ["memory"])  # it never yields by itself
@@ -129,7 +130,7 @@ async def test_texts_read_in_portions_are_found_as_before(memory, open_memory, m
     question = "Which boat is number 7?"
     found = []
     for characters in (READ_CHARACTERS, 10**9):
-        monkeypatch.setattr("recollect.index.READ_CHARACTERS", characters)
+        monkeypatch.setattr("recollect.uptake.READ_CHARACTERS", characters)
         memory._flow.indexes.drop(ANN)
         hits = await ann.search_memory(question, limit=50)
         context = await ann.get_context(question)
