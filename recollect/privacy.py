@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
+from recollect.agreement import said_by
 from recollect.bound_keys import end_keys
 from recollect.branches import copies_of, with_copies
 from recollect.episodes import NOTED_BORN
@@ -326,8 +327,12 @@ class Privacy:
             going.jobs += finishing
 
     def _meant(self, index: PartitionIndex, records: Sequence[Record], session: str) -> Sequence[Record]:
-        """These records with the copies of their messages; when a whole session goes, the copies stay."""
-        return records if session else with_copies(index, records, self._ledger.clock())
+        """These records with the relations that say the same as facts among them, and the copies of their messages.
+
+        When a whole session goes, the copies stay.
+        """
+        now = self._ledger.clock()
+        return [*(records if session else with_copies(index, records, now)), *said_by(index, records, now)]
 
     async def _with_resting(self, index: PartitionIndex, records: Sequence[Record]) -> dict[str, Record]:
         """These records and, transitively, all that were merged into them or mean nothing without them."""

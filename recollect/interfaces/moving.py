@@ -194,7 +194,9 @@ def show_receipt(receipt: Receipt, as_json: bool, *, dry_run: bool = False) -> N
     elif receipt.count:
         heading = "would be forgotten" if dry_run else "forgotten"
         table(["layer", heading], sorted(receipt.forgotten.items()), right=[heading])
-        said = "would be forgotten; nothing was changed" if dry_run else f"forgotten at {receipt.at}"
+        said = f"forgotten at {receipt.at}"
+        if dry_run:
+            said = "would be forgotten, and with it all that rests on nothing else; nothing was changed"
         say(f"{plural(receipt.count, 'record')} {said}.")
     else:
         say("There was nothing to forget.")

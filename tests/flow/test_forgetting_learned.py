@@ -55,6 +55,47 @@ async def current(facts, key):
 # ── Facts ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize(
+    ("said", "key", "relations"),
+    [
+        ("I live in Oslo.", "city", []),
+        ("I work at Globex.", "employer", []),
+        ("I was born in Ghent.", "hometown", []),
+        ("I have a dog called Rex and a cat named Mia.", "pet", ["user pet Mia"]),
+        ("My sister Ana is a nurse. My sister Eva is a vet.", "sibling", ["user sister Eva"]),
+    ],
+)
+async def test_a_fact_goes_with_the_relation_that_says_the_same(memory, ann, facts, graph, said, key, relations):
+    await say(memory, "s", said)
+    first = (await facts.get(key))[0]
+    assert len(await graph.relations()) == len(relations) + 1
+    receipt = await ann.forget(first.id)
+    assert receipt.forgotten == {"fact": 1, "relation": 1}
+    await memory.work()
+    assert [relation.content for relation in await graph.relations()] == relations
+
+
+async def test_a_city_goes_with_all_the_places_that_it_was_and_an_old_one_goes_alone(memory, ann, facts, graph, clock):
+    await say(memory, "s", "I live in Oslo.")
+    clock.advance(days=10)
+    await say(memory, "s", "I moved to Lyon.")
+    old = next(each for each in await facts.history("city") if each.value == "Oslo")
+    assert (await ann.forget(old.id)).forgotten == {"fact": 1, "relation": 1}
+    assert [each.content for each in await graph.relations()] == ["user lives in Lyon"]
+    await say(memory, "s", "I moved to Turin.")
+    (city,) = await facts.get("city")
+    assert (await ann.forget(city.id)).forgotten["relation"] == 2
+    assert not await graph.relations()
+
+
+async def test_a_relation_that_somebody_stated_by_hand_stays_when_a_fact_is_forgotten(memory, ann, facts, graph):
+    await graph.relate("user", "lives_in", "Oslo")
+    await ann.add_fact("city", "Oslo")
+    (city,) = await facts.get("city")
+    assert (await ann.forget(city.id)).forgotten == {"fact": 1}
+    assert [each.content for each in await graph.relations()] == ["user lives in Oslo"]
+
+
 async def test_a_fact_goes_with_the_only_message_that_said_it(memory, ann, facts):
     told = await say(memory, "s", "I live in Lisbon and my name is Xylo.")
     assert await current(facts, "city") == ["Lisbon"]
