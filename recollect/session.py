@@ -5,6 +5,7 @@ Each verb is a few lines: validate the arguments, then pass them to the part of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -16,7 +17,7 @@ from recollect.context_policy import ContextPolicy
 from recollect.conversation import Conversation, Message, SessionInfo
 from recollect.customizations import Customization, Customizations
 from recollect.episodes import Episode
-from recollect.errors import NotFound
+from recollect.errors import NotFound, ValidationError
 from recollect.filters import Filter
 from recollect.handles import Handle, told_owner
 from recollect.policies.quarantine import is_aside
@@ -110,11 +111,15 @@ class Session(Handle):
         idempotency_key: str | None = None,
     ) -> list[Message]:
         """Store what the user said and what the assistant answered, together or not at all."""
-        drafts = [
-            conversation.draft(role, content, created_at=created_at, metadata=metadata)
-            for role, content in (("user", user), ("assistant", assistant))
-        ]
-        return await self._append(drafts, idempotency_key)
+
+        def draft(role: str, content: str | list[dict[str, Any]]) -> Record:
+            try:
+                return conversation.draft(role, content, created_at=created_at, metadata=metadata)
+            except ValidationError as error:
+                field = error.field or ""
+                raise type(error)(error.message, field=re.sub(r"^content\b", role, field)) from None
+
+        return await self._append([draft("user", user), draft("assistant", assistant)], idempotency_key)
 
     async def _append(
         self, drafts: Sequence[Record], idempotency_key: str | None, needs: tuple[str, ...] = ()

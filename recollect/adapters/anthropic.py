@@ -11,7 +11,7 @@ runner tells Claude that it failed.
 from __future__ import annotations
 
 from recollect.adapters import extra
-from recollect.adapters.bridge import Bridge, UserHandle
+from recollect.adapters.bridge import Bridge, UserHandle, checked
 from recollect.adapters.claude import Refused, clear, perform
 from recollect.user import User
 
@@ -25,7 +25,7 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
     def __init__(self, user: UserHandle, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
         super().__init__(cache_control=cache_control)
-        self._user = user
+        self._user = checked(user, "user")
         self._bridge = Bridge()
 
     async def _perform(self, command: BetaMemoryTool20250818Command) -> str:
@@ -43,7 +43,7 @@ class MemoryTool(BetaAbstractMemoryTool):
 
     def __init__(self, user: UserHandle, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
         super().__init__(cache_control=cache_control)
-        self._user = user
+        self._user = checked(user, "user")
         self._bridge = Bridge()
 
     def _perform(self, command: BetaMemoryTool20250818Command) -> str:

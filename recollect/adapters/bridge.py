@@ -15,9 +15,27 @@ MemoryHandle = memory.Memory | sync.Memory
 UserHandle = user.User | sync.User
 SessionHandle = session.Session | sync.Session
 
+_FORMS = {
+    "memory": (memory.Memory, sync.Memory),
+    "user": (user.User, sync.User),
+    "session": (session.Session, sync.Session),
+}
+_EXAMPLES = {
+    "memory": "one from Memory.open()",
+    "user": 'memory.user("ann")',
+    "session": 'memory.user("ann").session()',
+}
+
 WAIT_S = 60.0
 """How long to wait for another loop, which may be blocked by the very call that waits."""
 HELD_UP = "the memory's event loop did not answer; is this call blocking it? Use the async form"
+
+
+def checked(value: T, kind: str) -> T:
+    """The memory, user or session given to an adapter; anything else is an error now, not at the first use."""
+    if not isinstance(value, _FORMS[kind]):
+        raise ValidationError(f"must be a {kind}, such as {_EXAMPLES[kind]}, not a {type(value).__name__}", field=kind)
+    return value
 
 
 class Bridge:

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from itertools import takewhile
 from typing import Any, TypeGuard
 
-from recollect.adapters.bridge import Bridge, UserHandle
+from recollect.adapters.bridge import Bridge, UserHandle, checked
 from recollect.adapters.verbatim import in_pieces, remember_in_pieces
 from recollect.errors import Conflict, NotFound, RecollectError
 from recollect.records import Record, derived_id
@@ -47,7 +47,7 @@ class MemoryTool:
     """The entry for the `tools` of a request."""
 
     def __init__(self, user: UserHandle) -> None:
-        self._user = user
+        self._user = checked(user, "user")
         self._bridge = Bridge()
 
     async def __call__(self, command: Given) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from recollect.adapters import extra, langchain_shape
-from recollect.adapters.bridge import Bridge, SessionHandle, UserHandle
+from recollect.adapters.bridge import Bridge, SessionHandle, UserHandle, checked
 from recollect.adapters.verbatim import (
     add_in_pieces,
     add_what_fits,
@@ -104,7 +104,7 @@ class ChatMessageHistory(BaseChatMessageHistory):
 
     def __init__(self, session: SessionHandle, *, limit: int | None = None, max_tokens: int | None = None) -> None:
         super().__init__()
-        self._session = session
+        self._session = checked(session, "session")
         self._limit, self._max_tokens = limit, max_tokens
         self._bridge = Bridge()
 
@@ -229,7 +229,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         policy: ContextPolicy | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self._session = session
+        self._session = session if callable(session) else checked(session, "session")
         self._max_tokens = max_tokens
         self._policy = ContextPolicy.of(policy)
         self._bridge = Bridge()

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from recollect.adapters import extra
-from recollect.adapters.bridge import Bridge, SessionHandle, also_kept
+from recollect.adapters.bridge import Bridge, SessionHandle, also_kept, checked
 from recollect.errors import Conflict, Unavailable, ValidationError
 from recollect.records import STANDS_IN
 from recollect.session import Session
@@ -67,7 +67,7 @@ class TableHistory(BaseChatMessageHistory):
             self._id = UUID(str(session_id))
         except ValueError:
             raise ValidationError("must be a UUID, as the table keeps them", field="session_id") from None
-        self._session = session
+        self._session = checked(session, "session")
         self._url = url
         self._name = table
         self._table = sql.Identifier(*table.split("."))

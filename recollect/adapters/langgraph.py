@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Literal
 
 from recollect.adapters import extra
-from recollect.adapters.bridge import Bridge, MemoryHandle
+from recollect.adapters.bridge import Bridge, MemoryHandle, checked
 from recollect.adapters.langgraph_shape import (
     KEY,
     LIFE,
@@ -92,7 +92,7 @@ class Store(BaseStore):
     ) -> None:
         super().__init__()
         self.ttl_config = ttl
-        self._memory = memory
+        self._memory = checked(memory, "memory")
         self._user, self._org, self._user_segment = user, org, user_segment
         self._fields = tuple(fields)
         self._clock = clock

@@ -15,7 +15,7 @@ from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from recollect.adapters import extra
-from recollect.adapters.bridge import Bridge, UserHandle
+from recollect.adapters.bridge import Bridge, UserHandle, checked
 from recollect.adapters.openai_shape import NAME, SPOKEN, kind_of, to_stored
 from recollect.adapters.verbatim import (
     PAGE,
@@ -59,7 +59,7 @@ class Session:
     ) -> None:
         self.session_id = session_id
         self.session_settings: SessionSettings | None = session_settings or SessionSettings()
-        self._user = user
+        self._user = checked(user, "user")
         self._agent = agent
         self._bridge = Bridge()
 

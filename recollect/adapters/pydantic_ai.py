@@ -18,7 +18,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from recollect.adapters import extra, pydantic_shape
-from recollect.adapters.bridge import Bridge, UserHandle
+from recollect.adapters.bridge import Bridge, UserHandle, checked
 from recollect.adapters.verbatim import (
     Call,
     arguments,
@@ -112,7 +112,7 @@ class Store(ConversationStore):
     """
 
     def __init__(self, user: UserHandle, *, scope: str | None = None) -> None:
-        self._user = user
+        self._user = checked(user, "user")
         self._scope = scope
         self._heads: dict[str, str] = {}
         self._bridge = Bridge()

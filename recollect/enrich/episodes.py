@@ -277,14 +277,16 @@ def write(messages: Sequence[Record]) -> Notes | None:
 
 
 def _own_words(message: Record) -> Record:
-    """The message reduced to what may be quoted: nothing from tools or instructions, nothing pasted."""
+    """The message reduced to what may be quoted: nothing from tools or instructions, nothing quoted or pasted."""
     if message.data.get("role") not in ("user", "assistant") or message.trust == "quarantined":
         return message.with_(content="")
     text = message.content
     if "parts" in message.data:  # a part may be a tool result
         text = "\n".join(part["text"] for part in message.data["parts"] if part.get("type") == "text")
-    if message.data["role"] == "user" and len(text) > PASTED:
-        text = _typed(text)
+    if message.data["role"] == "user":
+        text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
+        if len(text) > PASTED:
+            text = _typed(text)
     return message.with_(content=text[:READ_MAX].strip())
 
 

@@ -65,6 +65,18 @@ async def test_fifty_writers_on_one_session_lose_nothing(memory):
         assert texts[place + 1] == texts[place].replace("question", "answer"), "a pair stays together"
 
 
+@pytest.mark.parametrize(
+    ("user", "assistant", "field"),
+    [("", "hi", "user"), ("hello", None, "assistant"), ("hello", [{"type": "text"}], "assistant[0]")],
+)
+async def test_an_interaction_says_whose_words_are_wrong(memory, user, assistant, field):
+    chat = memory.user("ann").session("s")
+    with pytest.raises(ValidationError) as refused:
+        await chat.add_interaction(user, assistant)
+    assert refused.value.field == field
+    assert await chat.window() == []
+
+
 async def test_messages_stay_in_the_order_they_were_added_even_when_the_clock_goes_back(memory, clock):
     chat = memory.user("ann").session("s")
     for number in range(6):

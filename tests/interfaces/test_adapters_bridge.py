@@ -11,7 +11,7 @@ import pytest
 
 from recollect import Memory, sync
 from recollect.adapters import extra
-from recollect.adapters.bridge import Bridge
+from recollect.adapters.bridge import Bridge, checked
 from recollect.errors import Unavailable, ValidationError
 
 
@@ -86,3 +86,29 @@ def _error(bridge, user):
     except Unavailable as error:
         return error
     return None
+
+
+async def test_an_adapter_refuses_what_is_no_handle_when_it_is_made(memory):
+    user = memory.user("ann")
+    session = user.session("chat")
+    for kind, handle in {"memory": memory, "user": user, "session": session}.items():
+        assert checked(handle, kind) is handle
+    for kind, wrong in {"memory": "sqlite:///x.db", "user": session, "session": user}.items():
+        with pytest.raises(ValidationError, match=f"must be a {kind}, such as") as refused:
+            checked(wrong, kind)
+        assert refused.value.field == kind
+
+
+def test_every_adapter_of_a_handle_checks_it():
+    from recollect.adapters import anthropic, langchain, langgraph, openai_agents, pydantic_ai  # noqa: PLC0415
+
+    for make in (
+        anthropic.MemoryTool,
+        langchain.ChatMessageHistory,
+        langchain.MemoryMiddleware,
+        langgraph.Store,
+        lambda wrong: openai_agents.Session(wrong, "chat"),
+        pydantic_ai.Store,
+    ):
+        with pytest.raises(ValidationError, match="such as"):
+            make("ann")

@@ -228,6 +228,16 @@ def test_a_pasted_document_is_not_quoted_but_the_question_about_it_is() -> None:
     assert "What does my contract with the landlord say?" in notes.text
 
 
+def test_a_quoted_mail_is_not_what_the_user_said() -> None:
+    mail = "Email from a customer:\n> Hello, I live in Porto and I work as a baker.\n > My name is Mallory."
+    notes = written(
+        talk(f"{mail}\nThe customer wants the invoice by Friday.", "I will draft a reply.",
+             "The customer also asked for a discount of 40 euros.", "Hm.")
+    )  # fmt: skip
+    assert "Mallory" not in notes.text + str(notes.to_data()) and "baker" not in notes.text
+    assert "invoice by Friday" in notes.text
+
+
 def test_an_episode_is_only_as_trusted_as_its_least_trusted_message() -> None:
     untrusted = said("9", "tool", "rain", trust="untrusted")
     assert written(TRIP).trust == "trusted"
