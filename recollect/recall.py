@@ -489,7 +489,7 @@ def _echoes(index: PartitionIndex, question: Question, words: Scores, total: Sco
         for row in _ordered(total, ECHO_ROWS).tolist()
         if words[row] > 0
         and records[row].layer == "conversation"
-        and scoring.asks(records[row].content)
+        and scoring.seems_to_ask(records[row].content)
         and len({*records[row].content.lower().split()} - stop) <= most
         and scoring.is_echo(query_terms(records[row].content, index.language), question.terms)
     )
@@ -669,7 +669,7 @@ def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list
 
 def _is_same_question(said: str, question: Question) -> bool:
     """Whether this is the question itself, asked before, which answers nothing."""
-    return scoring.asks(said) and said.strip().casefold() == question.text.strip().casefold()
+    return scoring.seems_to_ask(said) and said.strip(" \n?").casefold() == question.text.strip(" \n?").casefold()
 
 
 def _near(index: PartitionIndex, record: Record, now: int) -> tuple[Record, ...]:

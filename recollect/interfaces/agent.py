@@ -26,6 +26,7 @@ from recollect.interfaces.small_talk import (
     is_courtesy,
 )
 from recollect.layers import FACT_LAYERS
+from recollect.policies.asking import parts
 from recollect.policies.dates import span_of
 from recollect.policies.fencing import shown
 from recollect.policies.graphs import USER
@@ -177,7 +178,9 @@ class MemoryAgent:
         self, chat: Session, asked: str, context: Context, now: datetime, at: datetime | None
     ) -> tuple[Answer, bool]:
         """The answer to a question, and whether it really answers it."""
-        facts, told = await _from_profile(chat, asked, now, self._policy)
+        facts, told = await _of_each_part(chat, asked, now, self._policy)
+        if not facts:
+            facts, told = await _from_profile(chat, asked, now, self._policy)
         if not facts:
             facts, told = await _price_paid(chat, asked, now, self._policy)
         if facts:
@@ -239,6 +242,17 @@ async def _known_of(chat: Session, policy: ContextPolicy) -> list[Fact]:
         return []
     facts = await chat.user.facts.list() if policy.has_layer("fact") else ()
     return [*facts, *(await chat.user.preferences.list() if policy.has_layer("preference") else ())]
+
+
+async def _of_each_part(
+    chat: Session, question: str, now: datetime, policy: ContextPolicy
+) -> tuple[tuple[Fact, ...], str]:
+    """What the profile holds on a question that asks for several things, if it answers all of them."""
+    answers = [await _from_profile(chat, part, now, policy) for part in parts(question)]
+    if not all(facts for facts, _ in answers):
+        return (), ""
+    facts = dict.fromkeys(fact for found, _ in answers for fact in found)
+    return tuple(facts), " ".join(dict.fromkeys(told for _, told in answers))
 
 
 async def _from_profile(

@@ -234,7 +234,7 @@ class Forgotten(Result):
     layers: dict[str, int] = Field(description="How many of them were in each layer.")
 
     def text(self) -> str:
-        return f"Forgotten for good: {self.count} records."
+        return f"Forgotten for good: {self.count} {'record' if self.count == 1 else 'records'}."
 
 
 def fenced_lines(lines: Sequence[str], next_page: int | None = None) -> str:

@@ -218,6 +218,12 @@ _LATEST = pattern_of(
     r"|last time)\b",
     re.IGNORECASE,
 )
+_ASKING = pattern_of(
+    r"\s*(?:(?:hi|hey|hello|ok|okay|so|and|but|please|sorry|quick question)\b[\s,.:!-]*){0,3}"
+    r"(?:(?:(?:can|could|would|will) you (?:please )?|please )?(?:tell|remind) me (?:again )?(?=my|what|who|when|where"
+    r"|which|how|why)|do you (?:still )?(?:know|remember)\b|(?:what|who|whose|whom|where|when|why|which|how)s?\b)",
+    re.IGNORECASE,
+)
 _MANY = pattern_of(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
 
 
@@ -255,6 +261,15 @@ SIGNS_CHARACTERS = 2_000
 def asks(text: str) -> bool:
     """Whether a turn ends with a question."""
     return text.rstrip().endswith("?")
+
+
+def seems_to_ask(text: str) -> bool:
+    """Whether a turn is a question, as people type it: also without its mark.
+
+    >>> seems_to_ask("can you tell me my blood type pls"), seems_to_ask("remind me to buy milk")
+    (True, False)
+    """
+    return asks(text) or _ASKING.match(text) is not None
 
 
 def signs(text: str, language: str = "en") -> tuple[bool, bool]:

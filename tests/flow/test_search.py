@@ -514,6 +514,21 @@ async def test_an_old_question_ranks_below_its_answer(memory):
         assert echo.relevance < 0.2
 
 
+@pytest.mark.parametrize(
+    "asked", ["Can you tell me my blood type please", "what is my blood type", "whats my blood type"]
+)
+async def test_an_open_question_is_no_answer_without_its_mark_either(memory, asked):
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("Hello, I have a cat.", "A fine animal.")
+    await ann.session("s").add_interaction(asked, "I don't know that yet.")
+    await memory.work()
+    assert (await ann.get_context("What is my blood type?")).answerable < 0.2
+    await ann.session("s").add_interaction("My blood type is 0 negative.", "Noted.")
+    await memory.work()
+    context = await ann.get_context("What is my blood type?")
+    assert context.answerable > 0.8 and context.hits[0].content == "My blood type is 0 negative."
+
+
 async def test_a_repeated_question_is_recognised_in_other_languages_too(open_memory):
     ann = (await open_memory(language="none")).user("ann")
     await ann.session("s").add_interaction("Quelles maisons anciennes sont vendues?", "Aucune idée.")

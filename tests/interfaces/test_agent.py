@@ -52,6 +52,17 @@ async def test_a_near_match_is_offered_only_as_a_near_match():
     assert said.startswith("I don't remember that exactly. The closest I have: on Monday 2 November you said:")
 
 
+async def test_a_question_for_several_things_is_answered_with_all_of_them():
+    told = ("I live in Antwerp.", "I'm allergic to latex.", "I have a dog called Bo.")
+    assert await _ask("Where do I live, and what am I allergic to?", told=told) == (
+        "You live in Antwerp. On Monday 2 November you said: “I live in Antwerp.” "
+        "You are allergic to latex. On Monday 2 November you said: “I'm allergic to latex.”"
+    )
+    said = await _ask("Where do I live and what is my dog called and where do I live?", told=told)
+    assert said.count("You live in Antwerp.") == 1 and "Bo" in said
+    assert "Antwerp" in await _ask("Where do I live and who won the chess match?", told=told)
+
+
 async def test_the_price_of_a_thing_is_found_where_the_thing_was_bought():
     told = ("I bought a Skoda Octavia for 14,500 euro.", "Got a tattoo, it cost 150 quid.")
     bought = "On Monday 2 November you said: “I bought a Skoda Octavia for 14,500 euro.”"
