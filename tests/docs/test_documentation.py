@@ -22,6 +22,7 @@ import recollect
 from recollect import errors
 from recollect.layers import LAYERS
 from recollect.policies.importance import WEIGHTS
+from recollect.policies.keys import KEYS
 from recollect.policies.scoring import WEIGHTS as SEARCH_WEIGHTS
 from recollect.settings import PREFIX, Settings
 from recollect.stores import SCHEMES
@@ -246,6 +247,11 @@ def test_the_limits_of_what_is_known_are_those_in_the_code():
     told = re.findall(r"^\| `([\w.]+)\.([A-Z_]+)` \| ([\d,]+)", text, re.M)
     held = [getattr(importlib.import_module(f"recollect.{module}"), name) for module, name, _ in told]
     assert held == [int(limit.replace(",", "")) for *_, limit in told] != []
+
+
+def test_the_page_about_profiles_names_every_key_that_the_rules_know():
+    text = (ROOT / "docs" / "how-to" / "profile.md").read_text(encoding="utf-8")
+    assert [key for key in KEYS if f"`{key}`" not in text] == []
 
 
 def test_the_page_of_the_house_is_what_the_generator_writes():
