@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -23,7 +24,7 @@ from recollect.handles import Handle
 from recollect.layers import FACT_LAYERS, own_data
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids, past_of, past_states
-from recollect.pace import Pace
+from recollect.pace import Pace, apart
 from recollect.policies.facts import (
     EVER,
     SURE,
@@ -486,7 +487,7 @@ class Facts(Handle):
         pace = Pace()
         for head, place in zip(heads, await self._with_past(heads), strict=True):
             at = max(now, head.data["last_seen"] or now) if as_of is None else as_of
-            spells = in_force(place, at, EVER if known_at is None else known_at)
+            spells = await apart(partial(in_force, place, at, EVER if known_at is None else known_at), len(place))
             facts += [Fact.from_record(spell, at) for spell in spells]
             await pace.done(len(place))
         return facts
@@ -518,7 +519,9 @@ class Facts(Handle):
         """Everything stated about a key, oldest first, including what is not believed and why."""
         now = self._ledger.clock()
         places = await self._with_past(await self._heads(_key(key)))
-        spells = [spell for place in places for spell in believed(place, EVER)]
+        spells: list[Record] = []
+        for place in places:
+            spells += await apart(partial(believed, place, EVER), len(place))
         spells.sort(key=lambda spell: (spell.valid_from is not None, spell.valid_from or 0))
         return [Fact.from_record(spell, now) for spell in spells]
 

@@ -12,6 +12,7 @@ reconstructed (`believed`).
 from __future__ import annotations
 
 import math
+from bisect import bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -604,14 +605,43 @@ def next_said(standing: Sequence[Record]) -> list[Record | None]:
     """
     found: list[Record | None] = [None] * len(standing)
     held: list[tuple[Record, float]] = []
+    over = _overtaken(standing)
     for place in sorted(range(len(standing)), key=lambda place: -standing[place].data["first_seen"]):
         spell = standing[place]
-        after = [other for other, over in held if over > start_of(spell) and _replaces(other, spell)]
-        found[place] = min(after, key=lambda other: other.data["first_seen"], default=None)
+        found[place] = _next_of(spell, held)
         if not _never_held(spell, found[place]):
-            over = min((start_of(other) for other in standing if is_of_before(spell, other)), default=math.inf)
-            held.append((spell, over))
+            held.append((spell, over[place]))
     return found
+
+
+def _next_of(spell: Record, held: Sequence[tuple[Record, float]]) -> Record | None:
+    """The first of these that replaces a spell. Those said last stand first, so it is mostly the last one here."""
+    found: Record | None = None
+    for other, over in reversed(held):
+        if found is not None and other.data["first_seen"] > found.data["first_seen"]:
+            break
+        if over > start_of(spell) and _replaces(other, spell):
+            found = other
+    return found
+
+
+def _overtaken(standing: Sequence[Record]) -> list[float]:
+    """For each of these spells, when the first of those began that it was only before; infinity if it was of none."""
+    over = [math.inf] * len(standing)
+    said = sorted(range(len(standing)), key=lambda place: -standing[place].data["first_seen"])
+    begun: list[list[tuple[int, int]]] = [[], []]  # those said so far, by their beginning: all, and the sure ones
+    for place in sorted(range(len(standing)), key=lambda place: standing[place].data["last_seen"]):
+        spell = standing[place]
+        while said and standing[said[-1]].data["first_seen"] <= spell.data["last_seen"]:
+            other = said.pop()
+            for each in begun[: 1 + is_sure(standing[other])] if _is_start_told(standing[other]) else ():
+                insort(each, (start_of(standing[other]), other))
+        if spell.data["status"] == "learned":
+            among = begun[is_sure(spell)]
+            after = range(bisect_right(among, (start_of(spell), len(standing))), len(among))
+            told = (among[at] for at in after if is_of_before(spell, standing[among[at][1]]))
+            over[place] = next(told, (math.inf, 0))[0]
+    return over
 
 
 def _replaces(other: Record, spell: Record) -> bool:
