@@ -31,7 +31,7 @@ from recollect.errors import RecollectError, TooLarge, ValidationError
 from recollect.importers.files import check_lines, open_file
 from recollect.importers.items import NO_SESSION, Expired, Imported, Item, Kind, Read, Source, Unnamed, refused
 from recollect.importers.options import Options
-from recollect.importers.writing import bring_in
+from recollect.importers.writing import Admit, bring_in
 from recollect.records import derived_id, system_clock
 from recollect.user import User
 
@@ -54,12 +54,14 @@ _FORMS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """What a line must have to be one of these, and what else it may have."""
 
 
-async def import_jsonl(user: User, file: BinaryIO, *, session: str = DEFAULT_SESSION) -> Imported:
+async def import_jsonl(
+    user: User, file: BinaryIO, *, session: str = DEFAULT_SESSION, admit: Admit | None = None
+) -> Imported:
     """Store the lines of a file under a user, and report what became of each.
 
-    `session` is for messages that name none.
+    `session` is for messages that name none. `admit` is asked before each write, and may refuse it.
     """
-    return await bring_in(Lines(file, session=session), lambda _: user)
+    return await bring_in(Lines(file, session=session), lambda _: user, admit=admit)
 
 
 @contextmanager

@@ -46,6 +46,8 @@ for no millisecond, and in such a history the source could not be recognized whe
 UserOf = Callable[[str], User]
 """Who receives what belonged to a user of the source."""
 Advance = Callable[[int], None]
+Admit = Callable[[], Awaitable[None]]
+"""Called before each write; an error ends the import there."""
 Tell = Callable[[Mapping[str, Any]], None]
 """Called with what became of each line."""
 
@@ -64,6 +66,7 @@ async def bring_in(
     again: bool = False,
     advance: Advance = lambda _: None,
     tell: Tell = lambda _: None,
+    admit: Admit | None = None,
 ) -> Imported:
     """Store what a source has, and report what became of each line of it.
 
@@ -78,7 +81,7 @@ async def bring_in(
         outcome.new, outcome.known = 0, 0
         if dry_run or outcome.bad:
             return outcome
-    keeper = _Keeper(user_of, again=again, in_turn=is_reordered(source))
+    keeper = _Keeper(user_of, again=again, in_turn=is_reordered(source), admit=admit)
     return await _through(source, only, keeper, Imported(tell=tell), advance)
 
 
@@ -142,9 +145,11 @@ def _item(read: Read, outcome: Imported, only: str | None) -> Item | None:
 class _Keeper:
     """Stores items, and leaves what is already known as it is."""
 
-    def __init__(self, user_of: UserOf, *, again: bool = False, in_turn: bool = False) -> None:
+    def __init__(
+        self, user_of: UserOf, *, again: bool = False, in_turn: bool = False, admit: Admit | None = None
+    ) -> None:
         self.user_of = user_of
-        self._again, self._in_turn = again, in_turn
+        self._again, self._in_turn, self._admit = again, in_turn, admit
         self._told: dict[tuple[str, str], int] = {}
         """How far the history of each key of a user has been repeated by what was read so far."""
 
@@ -153,6 +158,8 @@ class _Keeper:
 
         Sessions that were put in order are stored in it, others at the same time.
         """
+        if self._admit is not None:
+            await self._admit()
         for kind in KINDS:
             groups: dict[tuple[str, str, str], list[Item]] = {}
             for item in items:

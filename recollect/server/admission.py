@@ -13,7 +13,8 @@ import asyncio
 import re
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from recollect.errors import Busy
 
@@ -29,6 +30,8 @@ CALM_S = 3.0
 """After this time the line may be long again. If it overflows at once, the last to join are turned away again."""
 WAIT_S = 15.0
 """A request that waited this long for a turn is told to retry: most callers would not wait much longer."""
+LONG_MAX = 2
+"""Calls of one org at a time of those that may take a minute, such as an import."""
 ALWAYS = ("/health", "/ready")
 """Paths that are answered however much there is to do."""
 VISIT = "recollect.visit"
@@ -204,6 +207,35 @@ class Visit:
         if self._has_turn:
             self._has_turn = False
             self._admission.give_turn_back(self._who)
+
+
+class Long:
+    """Calls that may take a minute. An org has few of them at a time, and they hold no turn meanwhile."""
+
+    def __init__(self, *, most: int = LONG_MAX, wait_s: float = WAIT_S) -> None:
+        self._most, self._wait_s = most, wait_s
+        self._free: dict[str, asyncio.Semaphore] = {}
+        self._here: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def one(self, org: str) -> AsyncIterator[None]:
+        """One such call of an org, after those before it. Raises `Busy` if these take too long."""
+        free = self._free.setdefault(org, asyncio.Semaphore(self._most))
+        self._here[org] += 1
+        try:
+            try:
+                async with asyncio.timeout(self._wait_s):
+                    await free.acquire()
+            except TimeoutError:
+                raise Busy("too much of this kind is under way for the org; try again", field="org") from None
+            try:
+                yield
+            finally:
+                free.release()
+        finally:
+            self._here[org] -= 1
+            if not self._here[org]:
+                del self._here[org], self._free[org]
 
 
 class _Shared:

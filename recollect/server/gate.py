@@ -155,7 +155,7 @@ def of_this_machine(scope: Scope) -> Principal:
     is_near = client is not None and is_loopback(client[0]) and is_loopback(_name(headers.get("host", "")))
     if not is_near or any(name in headers for name in FORWARDED):
         raise Unauthorized(WITHOUT_KEYS)
-    if is_from_elsewhere(headers):
+    if is_from_elsewhere(headers) or is_within_another_page(headers):
         raise Forbidden("requests from pages of other sites are not allowed", field="origin")
     return Principal(validate.identifier(headers.get(ORG_HEADER, "default"), ORG_HEADER))
 
@@ -164,6 +164,12 @@ def is_from_elsewhere(headers: Headers) -> bool:
     """Whether a browser says that the requesting page is not one of this server's."""
     origin = headers.get("origin")
     return origin is not None and origin.partition("://")[2] != headers.get("host", "")
+
+
+def is_within_another_page(headers: Headers) -> bool:
+    """Whether a browser says that a page of another site asks, as for an image; a link that was followed is none."""
+    elsewhere = headers.get("sec-fetch-site", "") in ("cross-site", "same-site")
+    return elsewhere and headers.get("sec-fetch-dest", "") != "document"
 
 
 def _name(host: str) -> str:

@@ -15,7 +15,7 @@ from recollect.memory import Memory
 from recollect.models import Given
 from recollect.providers import Embedder
 from recollect.records import Clock, system_clock
-from recollect.server.admission import Admission
+from recollect.server.admission import Admission, Long
 from recollect.server.agents import read_agents
 from recollect.server.callers import Callers
 from recollect.server.executors import Executors
@@ -74,6 +74,7 @@ class Service:
         self.tracing = tracing or (_tracing() if self.settings.tracing else None)
         self._shared = shared
         self.admission = Admission()
+        self.long = Long()
         self.executors = Executors(self.agents, metrics=self.metrics, may_add=self._may_add)
         self._secret = secret_of(self.settings.console_secret)
         # Processes share the work about evenly, so each gets an equal part of a key's rate.

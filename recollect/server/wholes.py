@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
-from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Coroutine
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Query
 from pydantic_core import to_json
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from recollect.importers.jsonl import DEFAULT_SESSION, import_jsonl
 from recollect.owner import Owner as Handle
 from recollect.server import schemas
+from recollect.server.admission import VISIT
 from recollect.server.answers import Json
 from recollect.server.errors import Refused
+from recollect.server.gate import PRINCIPAL
 from recollect.server.org import alike
-from recollect.server.routing import ADMIN, LINES_TYPES, WHOLE_ORG, Holder, Owner, given, router, shapes
+from recollect.server.routing import ADMIN, LINES_TYPES, WHOLE_ORG, Holder, Owner, given, router, service_of, shapes
 
+Result = TypeVar("Result")
 routes = router("/api/users/{user}", "operations")
 
 ForMessages = Annotated[str, Query(description="The session for messages that name none.")]
@@ -69,12 +74,35 @@ async def export_all(request: Request, held: Holder) -> Response:
 
 @routes.post("/import", responses=shapes(schemas.Imported), openapi_extra=_LINES_BODY)
 async def import_lines(request: Request, owner: Owner, session: ForMessages = DEFAULT_SESSION) -> Response:
-    """Store lines of an export, messages or memories under this user, up to 1 MiB at a time. A repeat adds nothing."""
+    """Store lines of an export, messages or memories under this user, up to 1 MiB at a time. A repeat adds nothing.
+
+    It ends when the client no longer waits for it, or when the org has used up its memories of the day.
+    """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (*LINES_TYPES, BYTES_TYPE):
         raise Refused(415, f"must be {LINES_TYPES[0]}", field="content-type")
     source = io.BytesIO(await request.body())
-    return Json((await import_jsonl(owner, source, session=session)).to_dict())
+    service, org = service_of(request), request.scope[PRINCIPAL].org
+    # It may take a minute, and nobody should have to queue for that.
+    request.scope[VISIT].rest()
+    async with service.long.one(org):
+        admit = partial(service.quotas.admit_memory, org)
+        done = await while_wanted(request, import_jsonl(owner, source, session=session, admit=admit))
+    return Json(done.to_dict())
+
+
+async def while_wanted(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of work that goes on only while the client waits for it. The body has been read."""
+    task, gone = asyncio.create_task(work), asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
 
 
 async def export_lines(owner: Handle) -> AsyncIterator[bytes]:

@@ -53,6 +53,22 @@ async def test_without_keys_a_page_of_another_site_gets_nothing(service, client)
     assert own.json()["memories"] == []
 
 
+@pytest.mark.parametrize(
+    ("site", "dest", "status"),
+    [
+        ("cross-site", "image", 403),
+        ("cross-site", "empty", 403),
+        ("same-site", "iframe", 403),
+        ("cross-site", "document", 200),  # a link that was followed
+        ("same-origin", "empty", 200),
+        ("none", "document", 200),
+    ],
+)
+async def test_without_keys_what_a_page_of_another_site_embeds_is_not_served(client, site, dest, status):
+    fetched = {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": dest}
+    assert (await client.get("/api/users", headers=fetched)).status_code == status
+
+
 @pytest.mark.parametrize("host", ["[::1", "", "127.0.0.1.evil.example"])
 async def test_a_request_with_an_invalid_host_is_refused(client, host):
     assert (await client.get("/api/users/ann/profile", headers={"Host": host})).status_code == 401

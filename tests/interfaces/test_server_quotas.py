@@ -44,6 +44,17 @@ async def test_an_org_that_may_add_no_more_may_still_read_and_forget():
         assert (await client.delete(f"{ANN}/memories/tea")).status_code == 200
 
 
+async def test_an_import_ends_where_the_memories_of_the_day_are_used_up():
+    lines = b"".join(b'{"role": "user", "content": "Cup number %d."}\n' % number for number in range(1_000))
+    jsonl = {"content": lines, "headers": {"Content-Type": "application/jsonl"}}
+    async with opened(settings={"memories_per_day": 100}) as service, client_of(service) as client:
+        refused = await client.post(f"{ANN}/import", **jsonl)
+        assert refused.status_code == 429 and "memories (100)" in refused.json()["detail"]
+        (session,) = (await client.get(f"{ANN}/sessions")).json()["sessions"]
+        assert 100 <= session["messages"] < 150  # it ends between two writes
+        assert (await client.post(f"{ANN}/import", **jsonl)).status_code == 429
+
+
 async def test_upkeep_skips_what_the_server_stores_for_itself():
     async with opened(settings={"requests_per_day": 9}) as service, client_of(service) as client:
         await client.get(f"{ANN}/profile")

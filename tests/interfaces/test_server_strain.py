@@ -336,6 +336,29 @@ async def test_one_key_that_asks_too_much_leaves_room_for_the_others(service):
     assert set(answers) == {200, 503} and 0 < figures <= len(refused)
 
 
+async def test_imports_of_one_org_take_no_turn_and_end_when_their_client_leaves(service):
+    lines = b"".join(b'{"role": "user", "content": "Cup %d of tea."}\n' % number for number in range(18_000))
+    service.admission = Admission(turns=2)
+    async with listening(service) as address, httpx.AsyncClient(base_url=address, timeout=60) as client:
+        place = (httpx.URL(address).host, httpx.URL(address).port)
+        senders = []
+        for _ in range(4):
+            reader, writer = await asyncio.open_connection(*place)
+            head = f"POST {ANN}/import HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/jsonl\r\n"
+            writer.write(f"{head}Content-Length: {len(lines)}\r\n\r\n".encode() + lines)
+            senders.append((reader, writer))
+        async with asyncio.timeout(60):
+            while not (await client.get(f"{ANN}/sessions")).json()["sessions"]:
+                await asyncio.sleep(0.05)
+        assert (await client.get("/api/users/bob/profile", headers={"X-Recollect-Org": "other"})).status_code == 200
+        assert service.long._here == {"default": 4}
+        for _, writer in senders:
+            writer.close()
+        await asyncio.to_thread(until, lambda: not service.long._here)
+        (session,) = (await client.get(f"{ANN}/sessions")).json()["sessions"]
+        assert 0 < session["messages"] < 18_000
+
+
 @pytest.mark.parametrize("path", ["/health", "/health?", "/ready?verbose=1", "/%68ealth"])
 async def test_health_checks_in_any_form_take_no_place_in_the_queue(service, path):
     service.admission = Admission(line=8)

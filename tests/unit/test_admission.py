@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from recollect.errors import Busy
-from recollect.server.admission import CALM_S, LINE_SHORT, Admission, Visit
+from recollect.server.admission import CALM_S, LINE_SHORT, Admission, Long, Visit
 
 ANN, BOB = b"rk_ann", b"rk_bob"
 
@@ -144,3 +144,26 @@ async def test_an_overflowed_line_is_short_for_a_while_then_long_again_even_if_c
     assert [admission.join_line(ANN) for _ in range(30)] == [True] * (LINE_SHORT - 10) + [False] * 16
     now[0] += CALM_S
     assert all(admission.join_line(ANN) for _ in range(30))
+
+
+async def test_an_org_has_few_long_calls_at_a_time_and_keeps_no_other_org_waiting():
+    long, done, running = Long(most=2, wait_s=0.05), asyncio.Event(), Counter()
+
+    async def call(org: str) -> None:
+        async with long.one(org):
+            running[org] += 1
+            await done.wait()
+
+    tasks = [asyncio.create_task(call(org)) for org in ("acme", "acme", "acme", "other")]
+    await settle()
+    assert running == {"acme": 2, "other": 1}
+    with pytest.raises(Busy) as refused:
+        await tasks[2]
+    assert refused.value.field == "org"
+    next_one = asyncio.create_task(call("acme"))
+    tasks[0].cancel()
+    await settle()
+    assert running["acme"] == 3 and not next_one.done()
+    done.set()
+    await asyncio.gather(*tasks, next_one, return_exceptions=True)
+    assert not long._free and not long._here
