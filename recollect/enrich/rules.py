@@ -54,6 +54,7 @@ from recollect.enrich.sentences import (
 )
 from recollect.enrich.spelling import composed, spelled_out
 from recollect.enrich.values import Said
+from recollect.enrich.withheld import is_withheld
 
 Rule = Callable[[Said, re.Match[str]], Iterator[Draft]]
 
@@ -422,7 +423,7 @@ def _is_cut_short(text: str, draft: Draft) -> bool:
 
 
 def _read(text: str, at: int, answered: str) -> list[Draft]:
-    if answered and is_played(text, answered):
+    if (answered and is_played(text, answered)) or is_withheld(text):
         return []
     named = sentences(text)
     stated = [sentence for sentence in named if not is_foreign(sentence.text, sentence.low)]
