@@ -23,6 +23,7 @@ from recollect.enrich.languages import is_foreign_reply
 from recollect.enrich.livelihood import role_at
 from recollect.enrich.names import LANGUAGES, PROGRAMMING_LANGUAGES
 from recollect.enrich.people import HAVE, TOLD_OF, have
+from recollect.enrich.repairs import is_repaired
 from recollect.enrich.sentences import Sentence, lowered
 from recollect.enrich.values import Said, Value, in_table, known, listed, organisation, person, places
 from recollect.enrich.vocabulary import DIETS
@@ -390,7 +391,7 @@ def short_answers(text: str, at: int, answered: str) -> Iterator[Draft]:
     lead = _LEAD.match(low)
     begins = lead.end() if lead else 0
     own = re.split(r"[?\n]|, (?:why|and you|what about|how about)", low, maxsplit=1)[0]
-    if _REFUSED.search(own) or EVADED.match(own) or not own.strip() or is_foreign_reply(text, low):
+    if _REFUSED.search(own) or EVADED.match(own) or is_repaired(own) or not own.strip() or is_foreign_reply(text, low):
         return
     said = Said(Clause(text, low, 0, 0), "answer", begins, at)
     key, what = asked

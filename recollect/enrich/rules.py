@@ -42,6 +42,7 @@ from recollect.enrich.corrections import (
 from recollect.enrich.languages import is_foreign
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
+from recollect.enrich.repairs import joined, repaired, was_repaired
 from recollect.enrich.sentences import (
     HEAD_MAX,
     OPENERS,
@@ -458,14 +459,22 @@ def _told(stated: Sequence[Sentence], at: int) -> list[Draft]:
     """What the sentences say, in order: some are about somebody whom the one before introduced."""
     found: list[Draft] = []
     introduced, before = False, ""
+    last: tuple[Sentence, list[Draft], str, bool] | None = None
     for sentence in _own(stated):
+        if last and (both := joined(last[0], sentence)):
+            right = _of_sentence(both, at, *last[2:])
+            if was_repaired(last[1], right, sentence.start):
+                found[len(found) - len(last[1]) :] = right
+                last, before = None, sentence.text
+                continue
         drafts = [*_of_sentence(sentence, at, before, introduced), *_named_next(before, sentence, at)]
+        began = before, introduced
         if "this is " in sentence.low and speaks_of_others(before):  # "There's someone you should meet. This is Ben"
             drafts = [draft for draft in drafts if draft.key != "name"]
         introduced = any(draft.key == "name" and not draft.ends for draft in drafts)
         if identity.HATES_IT.match(sentence.low):
             found = [draft for draft in found if draft.key != "nickname" or draft.ends]
-        before = sentence.text
+        last, before = (sentence, drafts, *began), sentence.text
         found += drafts
     return found
 
@@ -497,8 +506,12 @@ def _own(stated: Sequence[Sentence]) -> Iterator[Sentence]:
 
 
 def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> list[Draft]:
-    said = clauses(sentence, before=before, introduced=introduced)
-    facts = [corrected(draft, sentence) for clause in said for draft in _facts(clause, at)]
+
+    def stated(sentence: Sentence) -> list[Draft]:
+        said = clauses(sentence, before=before, introduced=introduced)
+        return [corrected(draft, sentence) for clause in said for draft in _facts(clause, at)]
+
+    facts = repaired(sentence, stated)
     whole = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
     if " and " in sentence.low and people.PARTING.search(sentence.low):
         facts = _parted(whole, facts)

@@ -58,8 +58,8 @@ _OF_ANOTHER = re.compile(
 
 
 _KEEPING = (
-    "remember", "memori", "save", "saving", "store", "storing", "record", "retain", "keep", "kept", "learn", "log", "note",
-    "write", "put ", "add ", "forget",
+    "remember", "memori", "save", "saving", "store", "storing", "record", "retain", "keep", "kept", "learn", "log",
+    "note", "write", "put ", "add ", "forget",
 )  # fmt: skip
 _ACCOUNTS = ("account", "login", "log-in", "profile", "user", " id", "session", "subscription", "logged", "signed")
 """Signs that the patterns, which are slower, may match."""
