@@ -54,7 +54,7 @@ from recollect.enrich.sentences import (
     sentences,
 )
 from recollect.enrich.spelling import composed, spelled_out
-from recollect.enrich.values import Said
+from recollect.enrich.values import Said, beginning, is_a_stay
 from recollect.enrich.withheld import is_withheld
 
 Rule = Callable[[Said, re.Match[str]], Iterator[Draft]]
@@ -520,6 +520,7 @@ def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> 
         if measured := identity.MEASURED.search(sentence.low) or weighed:
             after = sentence.start + (0 if weighed else measured.end())
             facts = [draft for draft in facts if draft.key != "age" or draft.span[0] < after]
+    facts = list(_from_then(sentence, facts, at))
     facts = [draft for draft in facts if not _is_unwelcome(draft, sentence)]
     if facts and livelihood.NOT_SURE.search(sentence.low):
         facts = [draft for draft in facts if draft.valid_from is None or draft.valid_from <= at]
@@ -532,6 +533,27 @@ def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> 
     meant = [setting.span for setting in settings]
     facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
     return facts + settings
+
+
+def _from_then(sentence: Sentence, facts: list[Draft], at: int) -> Iterator[Draft]:
+    """The facts, where what begins later is true from then on: "from December I work at Initech"."""
+    begins = beginning(sentence.low, at) if facts else None
+    stays = bool(facts) and begins is None and is_a_stay(sentence.low)
+    for draft in facts:
+        lasting = not draft.ends and draft.valid_from is None and draft.key not in _BEFORE_ANYTHING
+        first, last = (place - sentence.start for place in draft.span)
+        told = begins and (first >= begins.last or _SAME_BREATH.fullmatch(sentence.low, last, begins.first))
+        if begins and told and lasting:
+            draft = replace(draft, valid_from=begins.at)
+        if not (stays and lasting) and not (told and draft.ends):
+            yield draft
+
+
+_SAME_BREATH = re.compile(r"(?: (?!and\b|but\b|have\b|got\b)\w+){0,5} ?")
+
+
+_BEFORE_ANYTHING = ("name", "nickname", "age", "birthday", "hometown", "allergy", "pronouns")
+"""What does not begin on a day that people plan."""
 
 
 def _is_unwelcome(draft: Draft, sentence: Sentence) -> bool:
