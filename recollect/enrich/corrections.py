@@ -316,7 +316,8 @@ _LEAD = re.compile(
 _REFUSED = re.compile(
     r"\b(?:no|nope|none|nothing|nah|never|not|why|what|who|how|rather|prefer|don't|dont|do not|can't|cannot|secret"
     r"|business|guess|depends|idk|dunno|skip|pass|unknown|private|anything|whatever|many|lots|several|all|n/a|na"
-    r"|maybe|doesn't matter|you|your|thanks|hi|hello|stop|hmm|help|old enough|everything)\b"
+    r"|maybe|doesn't matter|you|yours?|mine|hers|theirs|these|those|this one|that one"
+    r"|thanks|hi|hello|stop|hmm|help|old enough|everything)\b"
 )
 _OF_ANOTHER = re.compile(
     r"\b(?:(?:[Tt]hat|[Tt]hose|[Ii]t|[Tt]hey)(?:['’]s|['’]re| is| are)(?: just| only)?(?: for)?|for)"

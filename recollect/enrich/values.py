@@ -309,6 +309,11 @@ def places(clause: Clause, at: int) -> list[Place]:
     return found
 
 
+_NUMBERED = re.compile(
+    r"(?:unit|flat|apartment|apt|room|block|building|bldg|suite|floor|level|house|plot|lot|cabin|dorm|wing|tower|cell|bay"
+    r"|berth|pitch|site|zone|ward|sector|phase|section|stand|number|box|no)\b\.? (?:no\.? |number )?(?:#?\d|[a-z]\b)"
+)
+"""A part of a building or a town, not a town: "Unit 4", "Block C"."""
 _CITY = re.compile(r" city(?! (?:cent|hall|council|life|limits|walls))(?=[\s\x00]*(?:[,.;!()\x00]|\Z|[a-z]))")
 
 
@@ -322,6 +327,8 @@ def _place(clause: Clause, at: int) -> Place | None:
     run = name_run(clause, at)
     if run is None or (found is not None and run.last <= found.value.last):
         return found
+    if _NUMBERED.match(clause.low, at):
+        return None
     if (
         run.text.lower() in _NAMES_OF_OTHER_THINGS
         or run.text.lower() in _NOT_PLACES
