@@ -331,8 +331,8 @@ def favorite(said: Said, match: Match) -> Drafts:
 
 _POINTED_AT = re.compile(
     r"(?:yours|mine|his|hers|ours|theirs|him|her|them|us|me|here|there|these|those|the (?:same|other|others|one|first"
-    r"|last|second|latter|former)|which|none|nothing|something|anything|everything|secret|a secret)(?: (?:one|ones|truly|too"
-    r"|there|here|now|guys|as well|of course|obviously|anyway|again|all))*"
+    r"|last|second|latter|former)|which|none|nothing|something|anything|everything|secret|a secret)(?: (?:one|ones"
+    r"|truly|too|there|here|now|guys|as well|of course|obviously|anyway|again|all))*"
 )
 """What only points: "my favourite shop is yours"."""
 

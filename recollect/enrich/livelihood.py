@@ -633,6 +633,19 @@ def at_now(said: Said, match: Match) -> Drafts:
         yield said.fact("employer", found, 0.75)
 
 
+NOW_AT = re.compile(
+    r"\A(?:i|i've|i have) (?:used to work|worked (?:at|for|as)|quit)\b[^.;]{2,60}?[,;–—-]? (?:and |but )?"
+    r"(?:now (?:i'm|im|i am)|(?:i'm|im|i am) now) (?:at|with) "
+)
+
+
+def now_at(said: Said, match: Match) -> Drafts:
+    """'I used to work at IBM, now I'm at Google': only a known company."""
+    found = known(ORGANISATIONS, said.clause, match.end())
+    if found and _LEFT_END.match(said.clause.low, found.last):
+        yield said.fact("employer", found, 0.75)
+
+
 NO_LONGER_AT = re.compile(r"(?:at|with|(?:working|employed) (?:for|at|by|with)) (?=\S)")
 
 

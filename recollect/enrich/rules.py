@@ -587,6 +587,9 @@ _BEHIND: tuple[tuple[str, re.Pattern[str], Rule], ...] = (
     (" born", identity.DAY_IS_BIRTHDAY, identity.day_is_birthday),
     (" time", interests.SPARE_TIME_FIRST, interests.in_spare_time),
     (" my ", interests.THATS_MY_HOBBY, interests.thats_my_hobby),
+    ("veg", health.BOTH_EAT, health.both_eat),
+    ("pescatarian", health.BOTH_EAT, health.both_eat),
+    ("now i", livelihood.NOW_AT, livelihood.now_at),
     ("zone, which", homes.TIMEZONE, homes.timezone),
 )
 """Statements in an order that clauses do not follow: the name first, and whose it is after it."""
