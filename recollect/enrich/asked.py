@@ -24,7 +24,7 @@ _SERVED = (
 )
 _ANYBODY = (
     r"(?:any|some|every)(?:one|body)|others?|you (?:both|two|three|four|all|guys|lot)|(?:both|all|any|either|some|each"
-    r"|one) of (?:you|them|us)"
+    r"|one|two|three|four|\d) of (?:you|them|us)"
 )
 _THEM = r"(?:he|she|they|his|her|hers|him|their|theirs|he's|she's|they're|himself|herself|themselves|(?:for|of) them)"
 _ANOTHER = re.compile(rf"\b(?:{_THEM}|{_ANYBODY}|{_SERVED}(?:s|ren)?)\b")
@@ -75,6 +75,20 @@ def asks_user(question: str, before: str) -> bool:
     if _OWN.search(question):
         return True
     return _ELLIPTIC.fullmatch(question.strip()) is not None and not tells_of_another(before)
+
+
+_FORM = re.compile(
+    rf"\b(?:file|form|record|profile|account|entry|card|booking|order|reservation|page|ticket)s? (?:for|of|about|on)"
+    rf" (?:the|your|a|an|this|our|that) (?:[\w-]+ ){{0,2}}?(?:{_SERVED}\b|{TOLD_OF.pattern})"
+    rf"|\b(?:the|your|this|a|new) (?:new )?(?:{_SERVED})(?:'s)? (?:file|form|record|profile|account|entry|card"
+    r"|details)\b|\b(?:for|about) (?:the|your|a|this) (?:new|next|first|other) (?:customer|client|patient|guest|tenant"
+    r"|applicant)\b"
+)
+
+
+def fills_in_a_form(before: str) -> bool:
+    """Whether what was said before a question opens a form about somebody else: "a file for a new customer"."""
+    return _FORM.search(before) is not None
 
 
 def tells_of_another(before: str) -> bool:

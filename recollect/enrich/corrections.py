@@ -12,6 +12,7 @@ from recollect.enrich.asked import (
     EVADED,
     answers_for_another,
     asks_user,
+    fills_in_a_form,
     is_of_another,
     plain_allergen,
     tells_of_another,
@@ -330,6 +331,10 @@ _AFTER = re.compile(
 )
 
 
+_AND_MORE = re.compile(r"\s(?:and|or|&|\+|with)\s")
+"""A list that goes on with something else than an allergen is none: "fish and chips"."""
+
+
 def _one(read: Callable[[Clause, int], Value | None]) -> Callable[[Said, int], list[Value]]:
     return lambda said, at: [value] if (value := read(said.clause, at)) else []
 
@@ -399,6 +404,8 @@ def short_answers(text: str, at: int, answered: str) -> Iterator[Draft]:
     values = _READERS[key](said, begins)
     if key in _ASKED_FOR_OTHERS and (_OF_ANOTHER.search(text) or answers_for_another(text, low, values)):
         return
+    if key == "allergy" and values and _AND_MORE.match(low, values[-1].last):
+        return
     for value in values:
         if not _AFTER.match(low, value.last) and not re.match(r"\s(?:and|or|&)\s", low[value.last :]):
             return
@@ -465,7 +472,7 @@ def _asked(answered: str) -> tuple[str, str] | None:
     if not low.endswith("?"):
         return None
     before, question = _last_question(low[:-1])
-    if _NOT_ASKED_OF_USER.search(question):
+    if _NOT_ASKED_OF_USER.search(question) or fills_in_a_form(before):
         return None
     for key, pattern in _QUESTIONS:
         if match := pattern.search(question):

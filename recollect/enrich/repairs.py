@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from recollect.enrich import Draft
+from recollect.enrich.names import FIRST_NAMES
 from recollect.enrich.people import TOLD_OF
 from recollect.enrich.sentences import Sentence
 
@@ -45,6 +46,11 @@ _NAMES_A_THING = re.compile(
 _OF_ANOTHER = re.compile(
     rf"(?:that(?:'s| is| was)|it's|it is)? ?(?:my|our) (?:[\w'-]+ ){{0,2}}?{TOLD_OF.pattern}|(?:he|she|they) "
 )
+_UNSAID = re.compile(
+    r"(?:i|we) (?:don't|dont|do not|didn't|did not|am not|was|were|used to|wish|never|no longer)\b|(?:i'm|im) not\b"
+    r"|not (?:any ?more|any longer|really|at all|now)\b"
+)
+"""Taken back without another value: "I live in Leeds, wait, no, I don't"."""
 _ENDS = re.compile(r"[\s\x00]*(?:[,.;:!?()–—\x00]|\Z|-|(?:and|but|now|so|as|since|for|at|because|these)\b)")
 _MORE = re.compile(r"[\w' ]{0,14}")
 _REPAIRS_MAX = 3
@@ -67,7 +73,7 @@ def repaired(sentence: Sentence, read: Read, left: int = _REPAIRS_MAX) -> list[D
             facts = [fact for fact in facts if fact not in wrong]
         elif (right := _read_again(sentence, wrong[-1], match, read, left)) is not None:
             return right
-        elif _OF_ANOTHER.match(after):
+        elif _OF_ANOTHER.match(after) or _UNSAID.match(after):
             facts = [fact for fact in facts if fact not in wrong]
         elif _NAMES_A_THING.match(after) and not _SAYS_MORE.match(after):
             facts = [fact for fact in facts if fact.span[1] - sentence.start > match.start()]
@@ -88,10 +94,17 @@ def is_repaired(low: str) -> bool:
     return _TAKES_BACK.search(low) is not None
 
 
+_ADDRESSED = re.compile(r"sorry,? (?P<name>[^\W\d_][\w'’-]+)\W*\Z")
+"""An apology to somebody, after something else than a name: "I work for Siemens. Sorry, Bob"."""
+
+
 def joined(before: Sentence, sentence: Sentence) -> Sentence | None:
     """Both as one, where the second only puts the first right: "I live in Oslo. Wait, I meant Bergen!"."""
     apart = sentence.start - before.start - len(before.text)
     if not 1 <= apart <= 6 or _ALONE.match(sentence.low) is None:
+        return None
+    addressed = _ADDRESSED.match(sentence.low)
+    if addressed and addressed["name"] in FIRST_NAMES and "name" not in before.low:
         return None
     between = ",".ljust(apart)
     return Sentence(before.text + between + sentence.text, before.low + between + sentence.low, before.start)

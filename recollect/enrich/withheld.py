@@ -20,7 +20,7 @@ _MY_DATA = (
 )
 _OBJECT_ENDS = (
     r"(?=[\s\x00]*(?:\Z|[.,;:!?()–—\n-]|(?:but|and|please|pls|ok|okay|because|in|to|on|into|anywhere|for|about|as"
-    r"|though|i|i'm|my|we|since|yet|permanently|either|message|conversation|chat|bit|part|one|next|between)\b))"
+    r"|though|i|i'm|my|we|since|yet|permanently|either|message|conversation|chat|bit|part|one|next|between|down)\b))"
 )
 _IMPERATIVE = (
     r"(?:\A|(?<=[.!?;:,\n(–—-])|(?<=[.!?;:,\n(–—-] )|\b(?:please|pls|kindly|but|and|so|just|also|rather|ok|okay|hey"
@@ -33,6 +33,9 @@ _NOT_KEPT = re.compile(
     rf"{_OBJECT_ENDS}"
     r"|(?:save|store|record|keep|log|note|put|add|write) (?:this|that|it|these|any of (?:this|that|it)) (?:in|into|to"
     r"|on|down in) (?:your |my |the )?(?:memory|profile|notes|records?|files?|mind)\b)"
+    r"|\b(?:i (?:don't|dont|do not) want (?:you|this|that|it) to|i'd (?:rather|prefer) (?:you|it) (?:didn't|did not"
+    r"|don't)) (?:be )?(?:remember|save|store|record|keep|memori[sz]e|learn|log|note|retain)(?:e?d)?\b"
+    rf"(?= (?:{_THIS}|it|{_MY_DATA})\b|\W*\Z|[.,;:!])"
     r"|\boff[ -]the[ -]record\b(?! (?:store|shop|label|player))"
     r"|\b(?:no need|you don't (?:need|have)|there's no need) to (?:remember|save|store|record|note|memori[sz]e) "
     r"(?:this|that|it|any of (?:this|that|it))\b"
