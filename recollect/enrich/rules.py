@@ -544,14 +544,18 @@ def _from_then(sentence: Sentence, facts: list[Draft], at: int) -> Iterator[Draf
     for draft in facts:
         lasting = not draft.ends and draft.valid_from is None and draft.key not in _BEFORE_ANYTHING
         first, last = (place - sentence.start for place in draft.span)
-        told = begins and (first >= begins.last or _SAME_BREATH.fullmatch(sentence.low, last, begins.first))
+        told = begins and (
+            _SAME_BREATH.fullmatch(sentence.low, last, begins.first)
+            or (first >= begins.last and _ONESELF.match(sentence.low, begins.last))
+        )
         if begins and told and lasting:
             draft = replace(draft, valid_from=begins.at)
         if not (stays and lasting) and not (told and draft.ends):
             yield draft
 
 
-_SAME_BREATH = re.compile(r"(?: (?!and\b|but\b|have\b|got\b)\w+){0,5} ?")
+_ONESELF = re.compile(r"[\s,:–—-]{1,4}(?:(?:on|onwards?)[\s,]+)?(?:i|i'm|im|i'll|we|we're|me|my|our)\b")
+_SAME_BREATH = re.compile(r"(?: (?!and\b|but\b|have\b|got\b)\w+){1,7} ")
 
 
 _BEFORE_ANYTHING = ("name", "nickname", "age", "birthday", "hometown", "allergy", "pronouns")

@@ -521,7 +521,7 @@ _BEGUN_DAYS = 92
 
 
 class Beginning(NamedTuple):
-    """When something begins that is still to come, and the characters that say so."""
+    """When something begins that is still to come, and the characters that name it."""
 
     at: int
     first: int
@@ -537,7 +537,7 @@ def beginning(low: str, at: int) -> Beginning | None:
     begins = coming(f"on {when}" if when in DAYS else f"in {when}" if when[:1].isalpha() else when, at)
     begins = coming(when, at) if begins is None else begins
     begun = not _ONCE.search(when) and begins is not None and begins - 365 * DAY_MS > at - _BEGUN_DAYS * DAY_MS
-    return None if begins is None or begun else Beginning(begins, *match.span())
+    return None if begins is None or begun else Beginning(begins, *match.span("when"))
 
 
 _ONCE = re.compile(rf"\d{{4}}|tomorrow|next|coming|new year|{'|'.join(DAYS)}")
