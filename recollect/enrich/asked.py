@@ -56,7 +56,7 @@ _ELLIPTIC = re.compile(
     r"(?: (?:of|about|for|with|out|here))*"
     r"|to (?:note|consider|mention|declare|report|flag|avoid|share|be aware of|know (?:of|about)|watch out for|work"
     r" around|keep in mind)|worth (?:noting|knowing|mentioning)(?: about)?))?"
-    r"(?:,? (?:at all|so far|by the way|please|then|though|though|today|first|too|as well))*\W*"
+    r"(?:,? (?:at all|so far|by the way|please|then|though|today|first|too|as well))*\W*"
 )
 """A question that leaves out whom it asks, and can only mean whoever is there: "any allergies I should know of"."""
 _BEFORE = re.compile(
