@@ -121,8 +121,11 @@ _DIAGNOSED = re.compile(
 )
 _ILL = re.compile(
     r"(?:i've(?: got)?|i have(?: got)?|i got|i'm|im|i am) (?!(?:a|an|the|to|not|no|fine|ok|okay|going|gonna)\b)"
+    r"|(?:i'm|im|i am) (?:not|no longer) (?:actually |really |even )?(?:[a-z]+[ -])?(?:allergic|intolerant|diabetic"
+    r"|asthmatic|celiac|coeliac)\b"
+    r"|i (?:don't|do not|dont) (?:actually |really )?have (?!to\b)"
 )
-"""A doctor's report counts as fact, unlike a friend's: "the doctor says I have asthma"."""
+"""A doctor's report counts as fact, unlike a friend's: "the doctor says I have asthma", "... I'm not allergic"."""
 _GIVES_REASON = re.compile(r"\b(?:because|cause|cuz|coz|bc)[\s,]{1,3}\Z")
 _REPORTED_OR_SUPPOSED = re.compile(rf"{_REPORTED.pattern}|\b(?:if|wish|wishes|unless|whether|would|he|she|they)\b")
 _CONFIRMED = re.compile(

@@ -8,14 +8,23 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 
 from recollect.enrich import ANSWER_MAX, Draft
+from recollect.enrich.asked import (
+    EVADED,
+    answers_for_another,
+    asks_user,
+    fills_in_a_form,
+    is_of_another,
+    plain_allergen,
+    tells_of_another,
+)
 from recollect.enrich.clauses import Clause
-from recollect.enrich.health import allergen
 from recollect.enrich.identity import DATE, day_of
 from recollect.enrich.interests import activity
 from recollect.enrich.languages import is_foreign_reply
 from recollect.enrich.livelihood import role_at
 from recollect.enrich.names import LANGUAGES, PROGRAMMING_LANGUAGES
 from recollect.enrich.people import HAVE, TOLD_OF, have
+from recollect.enrich.repairs import is_repaired
 from recollect.enrich.sentences import Sentence, lowered
 from recollect.enrich.values import Said, Value, in_table, known, listed, organisation, person, places
 from recollect.enrich.vocabulary import DIETS
@@ -293,20 +302,23 @@ _QUESTIONS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("favorite", r"\bwhat(?:'s| is| are) your (?:all[- ]time )?favou?rite (?P<what>[a-z]+(?: [a-z]+)?)\W*\Z"),
     )
 )  # fmt: skip
+_ASKED_FOR_OTHERS = ("allergy", "diet")
+"""What whoever cooks, sells or books for somebody else is asked as well."""
 _NOT_ASKED_OF_USER = re.compile(
     r"\b(?:character|would|could(?! you (?:please )?(?:confirm|tell|give|share)\b)|hero|if you|brand|company's"
     r"|imagine|story)\b"
 )
 _LEAD = re.compile(
     r"(?:(?:oh|well|um|uh|hmm|yes|yeah|yep|sure|ok|so|it's|its|it is|that's|that'd be|i'm|im|i am|my name is"
-    r"|i live in|in|from|just|probably not|about|around|on|a|an|the|definitely|mainly|mostly|i speak|i use"
+    r"|i live in|in|from|just|only|probably not|about|around|on|a|an|the|definitely|mainly|mostly|i speak|i use"
     r"|i work (?:at|for)|at|for|i'm from|i'm allergic to|to|i like|i love|i was born (?:on|in)|born"
     r"|currently)\b[\s,:]{1,3}){0,5}"
 )
 _REFUSED = re.compile(
     r"\b(?:no|nope|none|nothing|nah|never|not|why|what|who|how|rather|prefer|don't|dont|do not|can't|cannot|secret"
     r"|business|guess|depends|idk|dunno|skip|pass|unknown|private|anything|whatever|many|lots|several|all|n/a|na"
-    r"|maybe|doesn't matter|you|your|thanks|hi|hello|stop|hmm|help|old enough|everything)\b"
+    r"|maybe|doesn't matter|you|yours?|mine|hers|theirs|these|those|this one|that one"
+    r"|thanks|hi|hello|stop|hmm|help|old enough|everything)\b"
 )
 _OF_ANOTHER = re.compile(
     r"\b(?:(?:[Tt]hat|[Tt]hose|[Ii]t|[Tt]hey)(?:['’]s|['’]re| is| are)(?: just| only)?(?: for)?|for)"
@@ -317,6 +329,10 @@ _AFTER = re.compile(
     r"[\s\x00]*(?:[.!,;…)]|\Z|[^\w\s]|(?:but|and you|why|hbu|how about you|what about you|btw|lol|haha|because|since"
     r"|thanks|now|at the moment|as|please|though|by the way|of course|obviously)\b)"
 )
+
+
+_AND_MORE = re.compile(r"\s(?:and|or|&|\+|with)\s")
+"""A list that goes on with something else than an allergen is none: "fish and chips"."""
 
 
 def _one(read: Callable[[Clause, int], Value | None]) -> Callable[[Said, int], list[Value]]:
@@ -363,7 +379,7 @@ _READERS: dict[str, Callable[[Said, int], list[Value]]] = {
     "occupation": lambda said, at: [value] if (value := role_at(said, at)) else [],
     "employer": _one(organisation),
     "birthday": _one(_birthday),
-    "allergy": _several(allergen),
+    "allergy": _several(plain_allergen),
     "language": _several(in_table(LANGUAGES)),
     "programming_language": _several(in_table(PROGRAMMING_LANGUAGES)),
     "hobby": _several(activity),
@@ -381,13 +397,16 @@ def short_answers(text: str, at: int, answered: str) -> Iterator[Draft]:
     lead = _LEAD.match(low)
     begins = lead.end() if lead else 0
     own = re.split(r"[?\n]|, (?:why|and you|what about|how about)", low, maxsplit=1)[0]
-    if _REFUSED.search(own) or not own.strip() or is_foreign_reply(text, low):
+    if _REFUSED.search(own) or EVADED.match(own) or is_repaired(own) or not own.strip() or is_foreign_reply(text, low):
         return
     said = Said(Clause(text, low, 0, 0), "answer", begins, at)
     key, what = asked
-    if key in ("allergy", "diet") and _OF_ANOTHER.search(text):
+    values = _READERS[key](said, begins)
+    if key in _ASKED_FOR_OTHERS and (_OF_ANOTHER.search(text) or answers_for_another(text, low, values)):
         return
-    for value in _READERS[key](said, begins):
+    if key == "allergy" and values and _AND_MORE.match(low, values[-1].last):
+        return
+    for value in values:
         if not _AFTER.match(low, value.last) and not re.match(r"\s(?:and|or|&)\s", low[value.last :]):
             return
         name = key_of(f"favorite {what}").name if key == "favorite" else key
@@ -395,16 +414,22 @@ def short_answers(text: str, at: int, answered: str) -> Iterator[Draft]:
 
 
 _HAVE_ASKED = re.compile(
-    r"\b(?:do you have|have you got|any) (?:any |a )?(?:pets?|dogs?|cats?|kids|children|siblings|brothers|sisters"
-    r"|animals)\b[^?]{0,30}\Z"
+    r"\b(?:do you have|have you got|any) (?:any |a |other )?(?P<what>pets?|dogs?|cats?|kids|children|siblings"
+    r"|brothers|sisters|animals)\b[^?]{0,30}\Z"
 )
 _YES = re.compile(r"(?:(?:yes|yeah|yep|yup|sure|i do|we do|indeed|just)\b[\s,.!-]{1,3}){1,3}")
 
 
 def answered_yes(text: str, at: int, answered: str) -> Iterator[Draft]:
     """'Yes, a cat named Olive' after 'Do you have any pets?'."""
-    question = lowered(answered[-QUESTION_MAX:]).rstrip()
-    if len(text) > ANSWER_MAX or not question.endswith("?") or not _HAVE_ASKED.search(question[:-1]):
+    end = lowered(answered[-QUESTION_MAX:]).rstrip()
+    asked = _HAVE_ASKED.search(end[:-1]) if len(text) <= ANSWER_MAX and end.endswith("?") else None
+    if asked is None:
+        return
+    before, question = _last_question(end[: asked.start()])
+    if is_of_another(question) or is_of_another(end[asked.end("what") : -1]):
+        return
+    if "you" not in asked.group() + question and tells_of_another(before):
         return
     low = lowered(text)
     yes = _YES.match(low)
@@ -446,10 +471,21 @@ def _asked(answered: str) -> tuple[str, str] | None:
     low = lowered(answered[-QUESTION_MAX:]).rstrip()
     if not low.endswith("?"):
         return None
-    question = re.split(r"[.!?\n]\s", low[:-1])[-1]
-    if _NOT_ASKED_OF_USER.search(question):
+    before, question = _last_question(low[:-1])
+    if _NOT_ASKED_OF_USER.search(question) or fills_in_a_form(before):
         return None
     for key, pattern in _QUESTIONS:
         if match := pattern.search(question):
+            if key in _ASKED_FOR_OTHERS and (is_of_another(question) or not asks_user(question, before)):
+                return None
             return key, match.groupdict().get("what") or ""
     return None
+
+
+_OVER = re.compile(r"[.!?\n]\s")
+
+
+def _last_question(low: str) -> tuple[str, str]:
+    """What is said before the last sentence, and that sentence."""
+    begins = max((stop.end() for stop in _OVER.finditer(low)), default=0)
+    return low[:begins], low[begins:]

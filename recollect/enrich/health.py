@@ -58,6 +58,19 @@ def diet(said: Said, match: Match) -> Drafts:
     yield said.fact("diet", found, 0.9, **more)
 
 
+BOTH_EAT = re.compile(
+    r"\A(?:(?:hi|hello|hey|also|btw|by the way|fyi|and|so|well|please note|note)[,!:]? (?:that )?){0,3}"
+    r"(?:we're|we are|my (?:[\w'’-]+ ){1,3}and (?:i|me) are|me and my (?:[\w'’-]+ ){1,2}are)"
+    r"(?: (?:all|both|now|strict|strictly|also|lifelong|proud))* (?P<what>vegan|vegetarian|pescatarian)s?"
+    r"(?=[\s\x00]*(?:[,.;!()\x00]|\Z|(?:and|but|so|since|btw|because|as|too|at home|ourselves)\b))"
+)
+
+
+def both_eat(said: Said, match: Match) -> Drafts:
+    """'We are vegans', 'my sister and I are vegetarian': said of the user too."""
+    yield said.fact("diet", Value(match["what"], *match.span("what")), 0.8)
+
+
 _NOT_EATEN = {food: food for food in NOT_EATEN | {"alcohol"}}
 
 

@@ -154,7 +154,24 @@ def moved_to(said: Said, match: Match) -> Drafts:
             yield said.ended_fact(place.kind, place.value, 0.85)
     elif (came := _CAME_FROM.search(low, match.end())) and (before := places(said.clause, came.end())):
         yield said.ended_fact(before[0].kind, before[0].value, 0.85)
-    yield from _residence(said, match.end(), 0.88)
+    at = match.end()
+    for _ in range(_MOVES_MAX):
+        here = places(said.clause, at)[:1]
+        onward = _AND_THEN.match(low, here[0].value.last) if here else None
+        if onward is None:
+            break
+        yield said.ended_fact(here[0].kind, here[0].value, 0.85)
+        at = onward.end()
+    yield from _residence(said, at, 0.88)
+
+
+_MOVES_MAX = 4
+_AND_THEN = re.compile(
+    r"(?:,? and|,)?(?: (?:then|later|after that|finally|eventually|from there|now|recently|soon|afterwards"
+    r"|(?:a|two|three|\d) (?:years?|months?) later))(?: (?:moved|went|relocated|on|over|further|back))* to "
+    r"|,? and on to |,? (?:and )?then (?=[a-z]+[\s\x00]*(?:[,.;!]|\Z))"
+)
+"""Where the way goes on: "from Leeds to York and then on to Hull"."""
 
 
 def moved_out(said: Said, match: Match) -> Drafts:

@@ -29,7 +29,8 @@ NICKNAME_IS = re.compile(
     r"|last) name)?|(?:my|the) (?:nickname|preferred name)(?:(?:'s| is)(?: actually| really| just)?|(?=, [\w'-]+,))"
     r"|i(?:'d"
     r"| would)? (?:prefer"
-    r"|rather) (?:(?:to )?be called|you call(?:ed)? me|to be called|being called|to go by)|i(?:'d"
+    r"|rather|want|wish)(?! to (?:be called|call me) (?:back|[a-z]+day|tomorrow|later|soon|before|after|when|at|on)\b)"
+    r" (?:(?:to )?be called|you call(?:ed)? me|to be called|being called|to go by)|i(?:'d"
     r"| would)? like (?:you )?to (?:be called|call me)|(?:you (?:can|may|should) )?(?:address me as|refer to me as)"
     r"|i(?:'m| am) known as)[ :,]+"
 )

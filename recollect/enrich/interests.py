@@ -319,6 +319,7 @@ def favorite(said: Said, match: Match) -> Drafts:
         text
         and len(text.split()) <= 9
         and " is my " not in text
+        and not _POINTED_AT.fullmatch(text)
         and not ("?" in match.group() and _UNANSWERED.match(text.lower()))
         and not re.match(
             r"(?:not|n't|when|how|what|that|to|if|whatever|probably|going|in|on|this|your|it|you|(?:the )?ones?)\b",
@@ -326,6 +327,14 @@ def favorite(said: Said, match: Match) -> Drafts:
         )
     ):
         yield said.fact(key_of("favorite " + " ".join(_singular(what))).name, value, 0.92)
+
+
+_POINTED_AT = re.compile(
+    r"(?:yours|mine|his|hers|ours|theirs|him|her|them|us|me|here|there|these|those|the (?:same|other|others|one|first"
+    r"|last|second|latter|former)|which|none|nothing|something|anything|everything|secret|a secret)(?: (?:one|ones"
+    r"|truly|too|there|here|now|guys|as well|of course|obviously|anyway|again|all))*"
+)
+"""What only points: "my favourite shop is yours"."""
 
 
 def _singular(what: list[str]) -> list[str]:
@@ -343,6 +352,7 @@ def is_favorite(said: Said, match: Match) -> Drafts:
     text = said.clause.text[slice(*match.span("value"))]
     if (
         what[0] in _NOT_FAVORITES
+        or _POINTED_AT.fullmatch(text[:1].lower() + text[1:])
         or re.match(r"(?:it|this|that|he|she|you|we|which|they|these|those|there|what|one|who|here)\b", text.lower())
         or " one of " in match.group()
     ):

@@ -65,8 +65,8 @@ BECAME = re.compile(
     r" (?:a|an|the) "
 )
 PLAIN_STATUS = re.compile(
-    r"(?:newly |recently |semi-|happily |currently )?(?P<what>retired|unemployed|self[- ]employed|freelancing"
-    r"|between jobs|out of work)(?![\w-])(?! (?:from|that|by)\b)"
+    r"(?:newly |recently |semi-|happily |currently )?(?P<what>retired|unemployed|self[- ]employed"
+    r"|freelancing(?! as an? )|between jobs|out of work)(?![\w-])(?! (?:from|that|by)\b)"
 )
 _ROLE = re.compile(r"[\w'’+#./&-]+(?: [\w'’+#./&-]+){0,7}")
 _ROLE_STOP = words(
@@ -633,14 +633,58 @@ def at_now(said: Said, match: Match) -> Drafts:
         yield said.fact("employer", found, 0.75)
 
 
-NO_LONGER_AT = re.compile(r"at (?=\S)")
+NOW_AT = re.compile(
+    r"\A(?:i|i've|i have) (?:used to work|worked (?:at|for|as)|quit)\b[^.;]{2,60}?[,;–—-]? (?:and |but )?"
+    r"(?:now (?:i'm|im|i am)|(?:i'm|im|i am) now) (?:at|with) "
+)
+
+
+def now_at(said: Said, match: Match) -> Drafts:
+    """'I used to work at IBM, now I'm at Google': only a known company."""
+    found = known(ORGANISATIONS, said.clause, match.end())
+    if found and _LEFT_END.match(said.clause.low, found.last):
+        yield said.fact("employer", found, 0.75)
+
+
+NO_LONGER_AT = re.compile(r"(?:at|with|(?:working|employed) (?:for|at|by|with)) (?=\S)")
 
 
 def no_longer_at(said: Said, match: Match) -> Drafts:
-    """'I'm no longer at Spotify'."""
+    """'I'm no longer at Spotify', 'I'm no longer with Globex': not with a person."""
     found = organisation(said.clause, match.end()) if said.ended else None
-    if found and found.text.lower() not in _LISTED_PLACES and found.text.lower() not in _NOT_EMPLOYERS:
+    if found is None or (match.group() == "with " and found.text.split()[0].lower() in FIRST_NAMES):
+        return
+    if found.text.lower() not in _LISTED_PLACES and found.text.lower() not in _NOT_EMPLOYERS:
         yield said.fact("employer", found, 0.8)
+
+
+LAST_DAY = re.compile(
+    r"(?P<over>(?:today's|today is|(?:\w+day|it|that) was|was) )?my (?:very )?last (?:day|shift|week|month)"
+    r"(?: of work)? (?:at|with|for) "
+)
+_IS_OVER = re.compile(r" was (?!supposed|meant|going|planned|due|scheduled|to be|originally|almost|nearly)")
+
+
+def last_day(said: Said, match: Match) -> Drafts:
+    """'My last day at Globex was Friday', 'today is my last day at Globex': not one that is still to come."""
+    found = organisation(said.clause, match.end())
+    over = found is not None and (match["over"] or _IS_OVER.match(said.clause.low, found.last))
+    name = found.text.lower() if found else ""
+    no_firm = name in _LISTED_PLACES or name in _NOT_EMPLOYERS or name in SCHOOLS or name in FIRST_NAMES
+    if found and over and not no_firm and not _NO_WORKPLACE.search(name):
+        yield said.ended_fact("employer", found, 0.85)
+
+
+QUIT_THE = re.compile(
+    r"(?:have |'ve )?(?:just |recently |finally )?(?:quit|resigned from|(?:got|was|been) (?:laid off|fired|let go"
+    r"|sacked) (?:from|by)|stopped working (?:at|for|in)|no longer work (?:at|for|in)) (?:the|that|my(?: old)?) "
+    r"(?:(?!job\b)[\w-]+ ){0,2}?(?:company|business|start-?up|firm|agency|studio|shop|store|boutique|restaurant|caf[eé]"
+    r"|coffee shop|bakery|bar|pub|brewery|clinic|consultancy|non-?profit|charity|gallery|salon|farm|hotel|hostel"
+    r"|bookstore|bookshop|bank|factory|warehouse|hospital|supermarket|call cent(?:er|re)|office|library|newspaper"
+    r"|kitchen|agency|garage|plant|mill|ministry|council)(?=[\s\x00]*(?:[,.!;]|\Z|(?:last|this|yesterday|today|in|on|two"
+    r"|three|a|and|but|so|because|after|recently|to|for)\b))"
+)
+"""A place of work, which people quit as they quit a job: not a gym, a band or a course."""
 
 
 BEEN_AT = re.compile(

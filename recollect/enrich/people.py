@@ -516,9 +516,10 @@ def parent_of(said: Said, match: Match) -> Drafts:
 
 
 def no_longer_with(said: Said, match: Match) -> Drafts:
-    """'I'm not with Sam anymore'."""
+    """'I'm not with Sam anymore': a person, not the company that one worked for."""
     found = person(said.clause, match.end()) if said.ended else None
-    if found:
+    plainly = not match.group().startswith("with ") or (found and found.text.split()[0].lower() in FIRST_NAMES)
+    if found and (plainly or said.clause.text.islower()):
         yield said.fact("partner", found, 0.8)
 
 

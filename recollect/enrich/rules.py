@@ -42,6 +42,7 @@ from recollect.enrich.corrections import (
 from recollect.enrich.languages import is_foreign
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
+from recollect.enrich.repairs import joined, repaired, was_repaired
 from recollect.enrich.sentences import (
     HEAD_MAX,
     OPENERS,
@@ -53,7 +54,8 @@ from recollect.enrich.sentences import (
     sentences,
 )
 from recollect.enrich.spelling import composed, spelled_out
-from recollect.enrich.values import Said
+from recollect.enrich.values import Said, beginning, is_a_stay
+from recollect.enrich.withheld import is_withheld
 
 Rule = Callable[[Said, re.Match[str]], Iterator[Draft]]
 
@@ -201,6 +203,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (livelihood.FOUNDED, livelihood.employer_is),
     (livelihood.LEFT, livelihood.left),
     (livelihood.LOST_JOB, livelihood.lost_job),
+    (livelihood.QUIT_THE, livelihood.lost_job),
     (livelihood.RETIRED, livelihood.stated),
     (livelihood.BECAME, livelihood.open_occupation),
     (livelihood.PROMOTED, livelihood.open_occupation),
@@ -337,6 +340,7 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.NAME_HERE, identity.name_here),
     (identity.HERE, identity.age),
     (identity.TURNED, identity.age),
+    (livelihood.LAST_DAY, livelihood.last_day),
     (livelihood.STARTING_AT, livelihood.starting),
     (livelihood.STARTING_AS, livelihood.starting),
     (body.WEIGHED_MYSELF, body.weight),
@@ -422,7 +426,7 @@ def _is_cut_short(text: str, draft: Draft) -> bool:
 
 
 def _read(text: str, at: int, answered: str) -> list[Draft]:
-    if answered and is_played(text, answered):
+    if (answered and is_played(text, answered)) or is_withheld(text):
         return []
     named = sentences(text)
     stated = [sentence for sentence in named if not is_foreign(sentence.text, sentence.low)]
@@ -457,14 +461,22 @@ def _told(stated: Sequence[Sentence], at: int) -> list[Draft]:
     """What the sentences say, in order: some are about somebody whom the one before introduced."""
     found: list[Draft] = []
     introduced, before = False, ""
+    last: tuple[Sentence, list[Draft], str, bool] | None = None
     for sentence in _own(stated):
+        if last and (both := joined(last[0], sentence)):
+            right = _of_sentence(both, at, *last[2:])
+            if was_repaired(last[1], right, sentence.start):
+                found[len(found) - len(last[1]) :] = right
+                last, before = None, sentence.text
+                continue
         drafts = [*_of_sentence(sentence, at, before, introduced), *_named_next(before, sentence, at)]
+        began = before, introduced
         if "this is " in sentence.low and speaks_of_others(before):  # "There's someone you should meet. This is Ben"
             drafts = [draft for draft in drafts if draft.key != "name"]
         introduced = any(draft.key == "name" and not draft.ends for draft in drafts)
         if identity.HATES_IT.match(sentence.low):
             found = [draft for draft in found if draft.key != "nickname" or draft.ends]
-        before = sentence.text
+        last, before = (sentence, drafts, *began), sentence.text
         found += drafts
     return found
 
@@ -496,8 +508,12 @@ def _own(stated: Sequence[Sentence]) -> Iterator[Sentence]:
 
 
 def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> list[Draft]:
-    said = clauses(sentence, before=before, introduced=introduced)
-    facts = [corrected(draft, sentence) for clause in said for draft in _facts(clause, at)]
+
+    def stated(sentence: Sentence) -> list[Draft]:
+        said = clauses(sentence, before=before, introduced=introduced)
+        return [corrected(draft, sentence) for clause in said for draft in _facts(clause, at)]
+
+    facts = repaired(sentence, stated)
     whole = Said(Clause(sentence.text, sentence.low, sentence.start, sentence.start), "other", 0, at)
     if " and " in sentence.low and people.PARTING.search(sentence.low):
         facts = _parted(whole, facts)
@@ -506,6 +522,7 @@ def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> 
         if measured := identity.MEASURED.search(sentence.low) or weighed:
             after = sentence.start + (0 if weighed else measured.end())
             facts = [draft for draft in facts if draft.key != "age" or draft.span[0] < after]
+    facts = list(_from_then(sentence, facts, at))
     facts = [draft for draft in facts if not _is_unwelcome(draft, sentence)]
     if facts and livelihood.NOT_SURE.search(sentence.low):
         facts = [draft for draft in facts if draft.valid_from is None or draft.valid_from <= at]
@@ -518,6 +535,31 @@ def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> 
     meant = [setting.span for setting in settings]
     facts = [draft for draft in facts if draft.key not in _TASTES or not any(_overlap(draft.span, s) for s in meant)]
     return facts + settings
+
+
+def _from_then(sentence: Sentence, facts: list[Draft], at: int) -> Iterator[Draft]:
+    """The facts, where what begins later is true from then on: "from December I work at Initech"."""
+    begins = beginning(sentence.low, at) if facts else None
+    stays = bool(facts) and begins is None and is_a_stay(sentence.low)
+    for draft in facts:
+        lasting = not draft.ends and draft.valid_from is None and draft.key not in _BEFORE_ANYTHING
+        first, last = (place - sentence.start for place in draft.span)
+        told = begins and (
+            _SAME_BREATH.fullmatch(sentence.low, last, begins.first)
+            or (first >= begins.last and _ONESELF.match(sentence.low, begins.last))
+        )
+        if begins and told and lasting:
+            draft = replace(draft, valid_from=begins.at)
+        if not (stays and lasting) and not (told and draft.ends):
+            yield draft
+
+
+_ONESELF = re.compile(r"[\s,:–—-]{1,4}(?:(?:on|onwards?)[\s,]+)?(?:i|i'm|im|i'll|we|we're|me|my|our)\b")
+_SAME_BREATH = re.compile(r"(?: (?!and\b|but\b|have\b|got\b)\w+){1,7} ")
+
+
+_BEFORE_ANYTHING = ("name", "nickname", "age", "birthday", "hometown", "allergy", "pronouns")
+"""What does not begin on a day that people plan."""
 
 
 def _is_unwelcome(draft: Draft, sentence: Sentence) -> bool:
@@ -549,6 +591,9 @@ _BEHIND: tuple[tuple[str, re.Pattern[str], Rule], ...] = (
     (" born", identity.DAY_IS_BIRTHDAY, identity.day_is_birthday),
     (" time", interests.SPARE_TIME_FIRST, interests.in_spare_time),
     (" my ", interests.THATS_MY_HOBBY, interests.thats_my_hobby),
+    ("veg", health.BOTH_EAT, health.both_eat),
+    ("pescatarian", health.BOTH_EAT, health.both_eat),
+    ("now i", livelihood.NOW_AT, livelihood.now_at),
     ("zone, which", homes.TIMEZONE, homes.timezone),
 )
 """Statements in an order that clauses do not follow: the name first, and whose it is after it."""

@@ -29,7 +29,7 @@ from recollect.enrich.names import (
     words,
 )
 from recollect.enrich.vocabulary import NOT_A_NAME
-from recollect.policies.dates import DAYS, span_of
+from recollect.policies.dates import DAYS, MONTHS, span_of
 from recollect.records import DAY_MS, as_datetime
 
 
@@ -309,6 +309,11 @@ def places(clause: Clause, at: int) -> list[Place]:
     return found
 
 
+_NUMBERED = re.compile(
+    r"(?:unit|flat|apartment|apt|room|block|building|bldg|suite|floor|level|house|plot|lot|cabin|dorm|wing|tower|cell|bay"
+    r"|berth|pitch|site|zone|ward|sector|phase|section|stand|number|box|no)\b\.? (?:no\.? |number )?(?:#?\d|[a-z]\b)"
+)
+"""A part of a building or a town, not a town: "Unit 4", "Block C"."""
 _CITY = re.compile(r" city(?! (?:cent|hall|council|life|limits|walls))(?=[\s\x00]*(?:[,.;!()\x00]|\Z|[a-z]))")
 
 
@@ -322,6 +327,8 @@ def _place(clause: Clause, at: int) -> Place | None:
     run = name_run(clause, at)
     if run is None or (found is not None and run.last <= found.value.last):
         return found
+    if _NUMBERED.match(clause.low, at):
+        return None
     if (
         run.text.lower() in _NAMES_OF_OTHER_THINGS
         or run.text.lower() in _NOT_PLACES
@@ -493,3 +500,52 @@ def coming(low: str, at: int) -> int | None:
     spans = (span_of(low, seen_at) for seen_at in (at, at + 365 * DAY_MS))
     begins = [span[0] for span in spans if span is not None and span[0] > at]
     return begins[0] if begins and "ago" not in low and "last" not in low else None
+
+
+_FROM_THEN = re.compile(
+    r"(?:\b(?:as of|as from|with effect from|effective(?: from)?|starting(?: from| on| in)?|beginning(?: in| on)?)"
+    r"|(?:\A|[.,;:–—-] |\b(?:and|but|so|then|that|now|well|ok|okay|anyway|also|actually) )from"
+    r"|(?<!year )(?<!years )(?<!hail )(?<!come )(?<!i'm )(?<!comes )\bfrom(?=[\w ]+\W*\Z)) "
+    r"(?P<when>(?:(?:the )?(?:\d{1,2}(?:st|nd|rd|th)?|first|start|beginning|middle|end|early|mid|late)(?: of)?[ -])?"
+    r"(?:(?:early|mid|late|next|this|coming) )*"
+    rf"(?:{'|'.join((*MONTHS, *DAYS))}|tomorrow"
+    r"|(?:next|this coming) (?:week|month|year|spring|summer|autumn|fall|winter)|the new year|new year)"
+    r"(?:,? (?:the )?\d{1,2}(?:st|nd|rd|th)?\b)?(?:,? \d{4}\b)?)\b"
+    r"(?! (?:to|until|till|through|and|or) )(?! ?[-–—] ?[a-z])"
+)
+"""Not the days of a week that repeats, or of a stay: "from Monday to Friday", "from June until August"."""
+
+
+_BEGUN_DAYS = 92
+"""A month that is no longer ago is the last one: "from October I work at Initech", said in November."""
+
+
+class Beginning(NamedTuple):
+    """When something begins that is still to come, and the characters that name it."""
+
+    at: int
+    first: int
+    last: int
+
+
+def beginning(low: str, at: int) -> Beginning | None:
+    """When what a sentence says begins, if that is still to come: "from December", "starting next week"."""
+    match = _FROM_THEN.search(low)
+    if match is None:
+        return None
+    when = match["when"]
+    begins = coming(f"on {when}" if when in DAYS else f"in {when}" if when[:1].isalpha() else when, at)
+    begins = coming(when, at) if begins is None else begins
+    begun = not _ONCE.search(when) and begins is not None and begins - 365 * DAY_MS > at - _BEGUN_DAYS * DAY_MS
+    return None if begins is None or begun else Beginning(begins, *match.span("when"))
+
+
+_ONCE = re.compile(rf"\d{{4}}|tomorrow|next|coming|new year|{'|'.join(DAYS)}")
+_FOR_A_STAY = re.compile(
+    rf"\b(?:from|between) (?:[a-z]+ ){{0,2}}(?:{'|'.join(MONTHS)})(?: \d{{1,2}})? (?:to|until|till|through|and) "
+)
+
+
+def is_a_stay(low: str) -> bool:
+    """Whether a sentence tells of some months: "from June to August I live in Crete"."""
+    return _FOR_A_STAY.search(low) is not None

@@ -343,3 +343,20 @@ ALLERGEN_WORDS = words(
     tomatoes, chocolate
     """
 )
+ANSWERED_ALLERGENS = words(
+    """
+    nut, cashew, almond, walnut, hazelnut, pecan, pecans, pistachio, pistachios, macadamia, macadamias, prawns,
+    prawn, crab, lobster, mussels, oysters, squid, scallops, clams, molluscs, crustaceans, shrimps, salmon, tuna,
+    cod, soya, soybeans, oats, rye, barley, spelt, buckwheat, lentils, chickpeas, peas, beans, legumes, lupine,
+    kiwis, mangoes, mangos, banana, strawberry, berries, raspberries, blueberries, apples, apple, pears, peaches,
+    peach, cherries, plums, melon, watermelon, pineapple, papaya, figs, grapes, oranges, lemons, citrus, tomato,
+    avocados, carrots, pepper, peppers, paprika, chilli, garlic, onion, onions, mushrooms, coconut, cocoa,
+    caffeine, alcohol, wine, honey, yeast, casein, whey, cinnamon, ginger, msg, aspartame, histamine, fructose,
+    sulphites, sulfites, sulfur, sulphur, sulfa drugs, cat, dog, horse, rabbits, hamsters, guinea pigs, birds, bee,
+    wasp, insects, hornets, mosquitoes, birch, hazel, ragweed, trees, tree pollen, grasses, cobalt, gold, silver,
+    metals, wool, down, feathers, rubber, parabens, formaldehyde, perfume, chlorine, bleach, sunlight, sun cream,
+    morphine, opioids, nsaids, paracetamol, naproxen, diclofenac, contrast dye, anaesthetics, antibiotics,
+    cephalosporins, insect stings, dust mite, moulds, mould, molds
+    """
+)
+"""More that people answer to a question about allergies, where a word alone could be anything else."""

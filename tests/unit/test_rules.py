@@ -329,6 +329,30 @@ def test_a_move_is_dated_against_the_time_of_the_message() -> None:
     assert fact("I've been living in Lisbon for two years").valid_from == AT - 730 * DAY_MS
 
 
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [
+        ("From December I am a teacher at a language school.", "2024-12-01"),
+        ("I work at Initech from December.", "2024-12-01"),
+        ("From the first of April I live in Leeds.", "2024-04-01"),
+        ("As of next week I work at Initech.", "2024-03-18"),
+        ("Starting Monday I'm vegan.", "2024-03-18"),
+        ("I quit my job. From January 2025 I work at Initech.", "2025-01-01"),
+    ],
+)
+def test_what_begins_later_is_true_from_then_on(said: str, begins: str) -> None:
+    (begun,) = [draft for draft in facts(said) if not draft.ends]
+    assert begun.valid_from is not None and iso(begun.valid_from)[:10] == begins
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["From March I work at Initech.", "From January I work at Initech.", "From Monday to Friday I live in Leeds."],
+)
+def test_what_has_begun_is_true_now(said: str) -> None:
+    assert fact(said).valid_from is None
+
+
 def test_a_statement_that_something_is_over_says_when_it_ended() -> None:
     left = fact("I left Acme in 2022.")
     assert (left.key, left.value, left.ends) == ("employer", "Acme", True)
