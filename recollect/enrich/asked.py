@@ -52,7 +52,7 @@ _ELLIPTIC = re.compile(
     r"(?:allerg(?:y|ies)|diet|dietary [a-z]+)"
     r"(?:,? (?:or|and|/) (?:[a-z-]+ ){0,3}[a-z-]+)?"
     r"(?: (?:that |which )?(?:(?:i|we|the (?:kitchen|chef|cook|restaurant|staff|host)) (?:should|must|need to|have to"
-    r"|ought to)(?: (?:know|be (?:aware|careful|told)|consider|avoid|watch|note|mind|remember|bear in mind))*"
+    r"|ought to)(?: (?:know|be (?:aware|careful|told)|consider|avoid|watch|note|mind|remember|(?:bear|keep) in mind))*"
     r"(?: (?:of|about|for|with|out|here))*"
     r"|to (?:note|consider|mention|declare|report|flag|avoid|share|be aware of|know (?:of|about)|watch out for|work"
     r" around|keep in mind)|worth (?:noting|knowing|mentioning)(?: about)?))?"
@@ -131,7 +131,7 @@ def answers_for_another(text: str, low: str, values: Sequence[Value]) -> bool:
     return any(_is_first_name(match["name"].lower()) for match in _NAMED.finditer(rest))
 
 
-TOLD_OFDS_OF_ALLERGEN = re.compile(
+_ENDS_OF_ALLERGEN = re.compile(
     r"(?:[a-z-]+ ){0,2}?(?:nuts?|seeds?|pollens?|dander|fur|hair|feathers?|venom|stings?|bites?|mites?|mou?ld|spores?"
     r"|milk|cheese|proteins?|flour|dyes?|preservatives?|sulphites|sulfites|sulphates|sulfates|antibiotics|oils?|perfumes?"
     r"|fragrances?|cosmetics|plasters|adhesives?|latex|shellfish|fish|products|fruits?|vegetables|nickel|wool|fever"
@@ -152,4 +152,4 @@ def plain_allergen(clause: Clause, at: int) -> Value | None:
     for name in (low, low[small.end() :] if small else low):
         if name in ALLERGEN_WORDS or name in ANSWERED_ALLERGENS or name in NOT_EATEN or name in MEDICATIONS:
             return found
-    return found if found and TOLD_OFDS_OF_ALLERGEN.fullmatch(low) else None
+    return found if found and _ENDS_OF_ALLERGEN.fullmatch(low) else None

@@ -320,6 +320,7 @@ _REFUSED = re.compile(
     r"|maybe|doesn't matter|you|yours?|mine|hers|theirs|these|those|this one|that one"
     r"|thanks|hi|hello|stop|hmm|help|old enough|everything)\b"
 )
+_THANKED = re.compile(r"[\s,.!–-]+(?:many )?(?:thanks|thank you|thx|cheers)[\s.!]*\Z")
 _OF_ANOTHER = re.compile(
     r"\b(?:(?:[Tt]hat|[Tt]hose|[Ii]t|[Tt]hey)(?:['’]s|['’]re| is| are)(?: just| only)?(?: for)?|for)"
     rf" (?:(?:my|our) (?:[\w-]+ )?{TOLD_OF.pattern}|[A-Z][a-z]+(?:['’]s)?\W*\Z)"
@@ -396,7 +397,7 @@ def short_answers(text: str, at: int, answered: str) -> Iterator[Draft]:
     low = lowered(text)
     lead = _LEAD.match(low)
     begins = lead.end() if lead else 0
-    own = re.split(r"[?\n]|, (?:why|and you|what about|how about)", low, maxsplit=1)[0]
+    own = _THANKED.sub("", re.split(r"[?\n]|, (?:why|and you|what about|how about)", low, maxsplit=1)[0])
     if _REFUSED.search(own) or EVADED.match(own) or is_repaired(own) or not own.strip() or is_foreign_reply(text, low):
         return
     said = Said(Clause(text, low, 0, 0), "answer", begins, at)

@@ -79,6 +79,8 @@ def _found(finding: Mapping[str, Any], messages: Sequence[Record], teaches: Call
     if place >= len(messages) or not teaches(messages[place]):
         return None
     message = messages[place]
+    if by_rules.loaded().is_withheld(message.content):
+        return None
     span = place_of(finding["quote"], message.content)
     if span is None or not is_own(span, message.content):
         return None

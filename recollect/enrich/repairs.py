@@ -18,10 +18,23 @@ from recollect.enrich.sentences import Sentence
 _STRONG = (
     r"(?:no(?=,| sorry\b| wait\b| actually\b| i mean| hang\b| hold\b|[.…–—-])|nope|sorry|so sorry|wait|oops|whoops|ugh"
     r"|i mean|(?:what )?i meant(?: to (?:say|write|type))?(?: is| was)?|(?:or )?rather|correction|scratch that"
-    r"|strike that|make (?:that|it)|pardon(?: me)?|my bad|my mistake|excuse me|typo|hang on|hold on|err|erm"
+    r"|strike that|pardon(?: me)?|my bad|my mistake|excuse me|typo|hang on|hold on|err|erm"
     r"|i should say|(?:that|it) should (?:be|say)|or,? actually)"
 )
-_WEAK = r"(?:ah|oh|um|uh|well|actually|no|it's|its|it is|that's|the name is|in|at|to|with|as an?|an?|and|is)"
+_WEAK = (
+    r"(?:ah|oh|um|uh|well|actually|no|make (?:that|it)|it's|its|it is|that's|the name is|in|at|to|with|as an?|an?|and"
+    r"|is)"
+)
+_PLAIN = (
+    r"(?:no(?=,? (?:sorry|wait|actually|i mean|i meant)\b)|(?:what )?i mean|i meant(?: to (?:say|write|type))?"
+    r"(?: is| was)?|scratch that|strike that|correction)"
+)
+"""What puts a sentence right in the next one. An apology may be for anything: "I love pizza. Sorry, lunch break"."""
+_CLEARLY = re.compile(
+    r"\b(?:no|nope|i mean|i meant|scratch that|strike that|rather|correction|(?:should|to) (?:be|say|write|type))\b"
+)
+_EXACT = frozenset({"name", "nickname", "age", "birthday"})
+"""Keys whose values can hardly be taken for anything else."""
 _APART = (
     r"(?:[\s\x00]{0,3}[,;:.…(–—-]+[\s\x00]{0,3}|[\s\x00]{1,3}(?=(?:no,? (?:wait|sorry)|oops|scratch that|or rather)\b))"
 )
@@ -30,8 +43,9 @@ _TAKES_BACK = re.compile(
     r"[\s,.:…–—-]{1,4}(?=\w)"
 )
 _ALONE = re.compile(
-    rf"(?:{_WEAK}[\s,]{{1,3}}){{0,2}}{_STRONG}(?:[\s,.:…–—-]{{1,4}}(?:{_STRONG}|{_WEAK})){{0,4}}[\s,.:…–—-]{{1,4}}"
-    r"[^\s.!?]+(?: [^\s.!?]+){0,5}[\s.!]*\Z"
+    rf"(?:(?:oh|ah|um|uh|well|actually|wait|sorry|oops)[\s,]{{1,3}}){{0,2}}{_PLAIN}"
+    rf"(?:[\s,.:…–—-]{{1,4}}(?:{_STRONG}|{_WEAK})){{0,4}}[\s,.:…–—-]{{1,4}}"
+    r"[^\s.!?,]+(?: [^\s.!?,]+){0,5}[\s.!]*\Z"
 )
 _SAYS_MORE = re.compile(
     r"(?:for|about|if|that|forgot|forget|i|i'm|i've|we|you|he|she|they|not|it|my|our|your|this|what|why|how|when|where"
@@ -71,13 +85,21 @@ def repaired(sentence: Sentence, read: Read, left: int = _REPAIRS_MAX) -> list[D
         again = [fact for fact in facts if match.start() <= fact.span[0] - sentence.start <= match.end() + 1]
         if any(fact.key == old.key and not fact.ends for fact in again for old in wrong):
             facts = [fact for fact in facts if fact not in wrong]
-        elif (right := _read_again(sentence, wrong[-1], match, read, left)) is not None:
+        elif (
+            _is_clear(match.group(), wrong[-1].key)
+            and (right := _read_again(sentence, wrong[-1], match, read, left)) is not None
+        ):
             return right
         elif _OF_ANOTHER.match(after) or _UNSAID.match(after):
             facts = [fact for fact in facts if fact not in wrong]
         elif _NAMES_A_THING.match(after) and not _SAYS_MORE.match(after):
             facts = [fact for fact in facts if fact.span[1] - sentence.start > match.start()]
     return facts
+
+
+def _is_clear(taken_back: str, key: str) -> bool:
+    """Whether what follows is meant as the value: an apology may be for anything ("I love jazz, sorry, one moment")."""
+    return _CLEARLY.search(taken_back) is not None or (key in _EXACT and taken_back.rstrip().endswith((",", ":")))
 
 
 def was_repaired(said: Sequence[Draft], after: Sequence[Draft], begins: int) -> bool:
@@ -94,6 +116,7 @@ def is_repaired(low: str) -> bool:
     return _TAKES_BACK.search(low) is not None
 
 
+_SORRY = re.compile(r"(?:(?:Oh|Ah|Wait|Oops),? )?[Ss]orry[,:]? [A-Z][\w'’-]+\W*")
 _ADDRESSED = re.compile(r"sorry,? (?P<name>[^\W\d_][\w'’-]+)\W*\Z")
 """An apology to somebody, after something else than a name: "I work for Siemens. Sorry, Bob"."""
 
@@ -101,7 +124,7 @@ _ADDRESSED = re.compile(r"sorry,? (?P<name>[^\W\d_][\w'’-]+)\W*\Z")
 def joined(before: Sentence, sentence: Sentence) -> Sentence | None:
     """Both as one, where the second only puts the first right: "I live in Oslo. Wait, I meant Bergen!"."""
     apart = sentence.start - before.start - len(before.text)
-    if not 1 <= apart <= 6 or _ALONE.match(sentence.low) is None:
+    if not 1 <= apart <= 6 or not (_ALONE.match(sentence.low) or _SORRY.fullmatch(sentence.text.strip())):
         return None
     addressed = _ADDRESSED.match(sentence.low)
     if addressed and addressed["name"] in FIRST_NAMES and "name" not in before.low:

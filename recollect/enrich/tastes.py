@@ -66,6 +66,7 @@ _JOINT = re.compile(r"(?:,? and |, | & |,? or )(?!i\b|i'm|my\b)")
 _SMALL = re.compile(r"(?:really |very |good |all kinds of |all sorts of |anything |most |any |both |some )*")
 _NOT_THINGS = words(
     """
+    sorry, wait, oops, whoops, pardon,
     a, an, the, my, your, his, her, its, our, their, this, that, these, those, it, you, him, them, me, us, myself,
     yourself, everyone, everything, everybody, anything, nothing, something, someone, anyone, no, one, ones, some,
     all, any, many, most, both, either, neither, each, every, another, other, others, such, same, mine, yours, to,

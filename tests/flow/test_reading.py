@@ -59,6 +59,12 @@ async def test_a_model_learns_what_the_rules_miss(open_memory, clock):
     }  # fmt: skip
 
 
+async def test_what_a_user_wants_nobody_to_keep_teaches_a_model_nothing_either(open_memory, clock):
+    memory = await open_memory(llm=ScriptedModel(learned=learned(collecting())))
+    await told(memory, clock, f"Please don't remember this. {SAID}")
+    assert await facts(memory) == {} and memory.describe()["model"]["refused"] == 1
+
+
 async def test_without_a_model_nothing_of_it_exists(memory, clock):
     await told(memory, clock)
     assert memory.describe()["enrichment"] == "rules, without a model"
