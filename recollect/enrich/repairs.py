@@ -17,7 +17,7 @@ from recollect.enrich.sentences import Sentence
 
 _STRONG = (
     r"(?:no(?=,| sorry\b| wait\b| actually\b| i mean| hang\b| hold\b|[.…–—-])|nope|sorry|so sorry|wait|oops|whoops|ugh"
-    r"|i mean|(?:what )?i meant(?: to (?:say|write|type))?(?: is| was)?|(?:or )?rather|correction|scratch that"
+    r"|i mean|(?:what )?i meant(?: to (?:say|write|type))?(?: is| was)?|or rather|correction|scratch that"
     r"|strike that|pardon(?: me)?|my bad|my mistake|excuse me|typo|hang on|hold on|err|erm"
     r"|i should say|(?:that|it) should (?:be|say)|or,? actually)"
 )
@@ -31,7 +31,7 @@ _PLAIN = (
 )
 """What puts a sentence right in the next one. An apology may be for anything: "I love pizza. Sorry, lunch break"."""
 _CLEARLY = re.compile(
-    r"\b(?:no|nope|i mean|i meant|scratch that|strike that|rather|correction|(?:should|to) (?:be|say|write|type))\b"
+    r"\b(?:no|nope|i mean|i meant|scratch that|strike that|or rather|correction|(?:should|to) (?:be|say|write|type))\b"
 )
 _EXACT = frozenset({"name", "nickname", "age", "birthday"})
 """Keys whose values can hardly be taken for anything else."""

@@ -119,9 +119,9 @@ def _look(value: Any) -> str:
 
 WRITTEN: dict[str, Way] = {
     "message": lambda cast, text: cast.chat.add_message("user", text),
-    "pair": lambda cast, text: cast.chat.add_interaction("fine", text),
     "memory": lambda cast, text: cast.ann.add_memory(text),
 }
+ANSWERED: dict[str, Way] = {"pair": lambda cast, text: cast.chat.add_interaction("fine", text)}
 ASKED: dict[str, Way] = {
     "query": lambda cast, text: cast.ann.search_memory(text),
     "context": lambda cast, text: cast.chat.get_context(text),
@@ -137,8 +137,10 @@ def _texts() -> Iterator[Case]:
     }
     for case, texts in wrong.items():
         yield from _each(case, ValidationError, "content", texts, **WRITTEN, **CHANGED)
+        yield from _each(case, ValidationError, "assistant", texts, **ANSWERED)
         yield from _each(case, ValidationError, "query", texts, **ASKED)
     yield from _each("A2", ValidationError, "content", {"None": None}, **WRITTEN)
+    yield from _each("A2", ValidationError, "assistant", {"None": None}, **ANSWERED)
     yield from _each("A2", ValidationError, "query", {"None": None}, **ASKED)
     most = LIMITS.text_bytes
     long = {"ascii": "x" * (most + 1), "wide": "é" * (most // 2) + "x", "huge": "x" * 10_000_000}

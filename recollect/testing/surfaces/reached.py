@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import SimpleNamespace
@@ -22,6 +23,16 @@ Say = Callable[..., Awaitable[Any]]
 
 class Unsayable(Exception):
     """The surface has no way to say this."""
+
+
+async def of_pair(add: Awaitable[Any]) -> Any:
+    """What adding a pair as two messages gives. A refusal names the side, as it does in Python."""
+    try:
+        return await add
+    except RecollectError as error:
+        names = {"0": "user", "1": "assistant"}
+        error.field = re.sub(r"^(?:messages\.([01])\.)?content", lambda at: names[at[1] or "1"], error.field or "")
+        raise
 
 
 class Reached:

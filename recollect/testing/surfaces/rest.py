@@ -25,6 +25,7 @@ from recollect.testing.surfaces.reached import (
     error_of,
     is_list,
     is_unicode,
+    of_pair,
     record_of,
 )
 
@@ -121,11 +122,7 @@ async def _add_messages(who: Handle, messages: Any, *, idempotency_key: Any = No
 
 async def _add_interaction(who: Handle, user: Any, assistant: Any) -> Any:
     sides = [{"role": "user", "content": user}, {"role": "assistant", "content": assistant}]
-    try:
-        return await _add_messages(who, sides)
-    except RecollectError as error:
-        error.field = (error.field or "").rpartition(".")[2]  # Python does not say of which side it is
-        raise
+    return await of_pair(_add_messages(who, sides))
 
 
 async def _add_memory(who: Handle, content: Any, *, idempotency_key: Any = None, **more: Any) -> Any:

@@ -23,6 +23,7 @@ from recollect.testing.surfaces.reached import (
     error_of,
     is_list,
     is_unicode,
+    of_pair,
     record_of,
 )
 
@@ -91,7 +92,8 @@ async def _add_messages(who: Handle, messages: Any, *, idempotency_key: Any = No
 
 
 async def _add_interaction(who: Handle, user: Any, assistant: Any) -> Any:
-    return await _add_messages(who, [{"role": "user", "content": user}, {"role": "assistant", "content": assistant}])
+    sides = [{"role": "user", "content": user}, {"role": "assistant", "content": assistant}]
+    return await of_pair(_add_messages(who, sides))
 
 
 async def _add_memory(who: Handle, content: Any, *, importance: Any = None, only_new: Any = False) -> Any:
