@@ -150,7 +150,7 @@ class Graph(Handle):
 
         def view(web: Web) -> tuple[Sequence[Entity], str | None]:
             found = [record for record in web.roots() if kind in (None, record.data["type"])]
-            page, following = page_of("entity", found, attrgetter("born"), most, cursor)
+            page, following = page_of((*self._partition, "entity"), found, attrgetter("born"), most, cursor)
             return [web.view(record) for record in page], following
 
         return await self._seen(view, "entity")
@@ -226,7 +226,8 @@ class Graph(Handle):
 
         def view(web: Web, at: int | None, one: str | None) -> tuple[Sequence[Relation], str | None]:
             born = attrgetter("born")
-            page, following = page_of("relation", sorted(web.telling(at, one), key=born), born, most, cursor)
+            told = sorted(web.telling(at, one), key=born)
+            page, following = page_of((*self._partition, "relation"), told, born, most, cursor)
             return [web.relation(record) for record in page], following
 
         return await self._told(view, entity, at, ended)

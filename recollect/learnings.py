@@ -183,13 +183,14 @@ class Learnings(Handle):
     ) -> tuple[Sequence[Learning], str | None]:
         """A page of that list, and the cursor of the next (None at the end)."""
         wanted, most, cursor = self._wanted(type, include_retired), validate.limit(limit), validate.cursor(after)
-        place, begun = born_of("learning", cursor, before=1)
+        of = (*self._partitions()[0], "learning")
+        place, begun = born_of(of, cursor, before=1)
         found: list[Record] = []
         for number, partition in enumerate(self._partitions()):
             if (number,) >= place and len(found) <= most:
                 since = begun if (number,) == place else None
                 found += await self._ledger.some_of(partition, "learning", since, wanted, most + 1 - len(found))
-        page, following = page_of("learning", found, self._position, most, cursor)
+        page, following = page_of(of, found, self._position, most, cursor)
         return [Learning.from_record(record) for record in page], following
 
     async def _chosen(self, type: str | None, include_retired: bool) -> Sequence[Record]:

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
-from recollect.cursors import place, place_of
+from recollect.cursors import Of, place, place_of
 from recollect.entities import EntityCache
 from recollect.errors import NotFound, ValidationError
 from recollect.filters import Filter
@@ -64,7 +64,8 @@ class Org(Owner):
 
         First comes what concerns the memories that the org shares, then what concerns each of its users.
         """
-        user, inner = _place_of(after)
+        of = (self.id, "failures")
+        user, inner = _place_of(of, after)
         users, last = ([user], user) if inner else await self.users(limit=limit, after=user or None)
         if after is None:
             users = [SHARED, *users]
@@ -75,8 +76,8 @@ class Org(Owner):
             found += page.records
             inner = None
             if page.after is not None or len(found) == limit:
-                return found, place(each, page.after)
-        return found, None if last is None else place(last, None)
+                return found, place(of, each, page.after)
+        return found, None if last is None else place(of, last, None)
 
     async def erase(self) -> Receipt:
         """Forget everything about the org: all its users, and what they share. Returns a receipt."""
@@ -108,11 +109,11 @@ async def holding_any(ledger: Ledger, partitions: Sequence[Partition]) -> list[P
     return found
 
 
-def _place_of(after: str | None) -> tuple[Any, Any]:
+def _place_of(of: Of, after: str | None) -> tuple[Any, Any]:
     """Of the cursor of a list that runs from user to user: the current user, and the position within that user."""
     if after is None:
         return None, None
-    user, inner = place_of(after)
+    user, inner = place_of(of, after)
     try:
         return user if user == SHARED else validate.identifier(user, "after"), validate.cursor(inner)
     except ValidationError:

@@ -537,11 +537,12 @@ class Facts(Handle):
         """A page of that list, and the cursor of the next (None at the end)."""
         known, at, most = validate.moment(known_at, "known_at"), validate.moment(as_of, "as_of"), validate.limit(limit)
         following, found, layer = validate.cursor(after), list[Fact](), self._layer.name
+        of = (*self._partition, layer)
         while True:
-            _, begun = born_of(layer, following)
+            _, begun = born_of(of, following)
             room = most - len(found)
             heads = await self._ledger.some_of(self._partition, layer, begun, lambda head: not is_aside(head), room + 1)
-            some, following = page_of(layer, heads, attrgetter("born"), room, following)
+            some, following = page_of(of, heads, attrgetter("born"), room, following)
             found += await self._in_force(some, known if at is None else at, known)
             if following is None or len(found) >= most:
                 return found, following

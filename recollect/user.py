@@ -12,7 +12,7 @@ from recollect import validate
 from recollect.arguments import reprocess_options
 from recollect.context_policy import ContextPolicy
 from recollect.conversation import SessionInfo
-from recollect.cursors import place, place_of
+from recollect.cursors import Of, place, place_of
 from recollect.customizations import Customization
 from recollect.episodes import Episodes
 from recollect.errors import ValidationError
@@ -70,13 +70,14 @@ class User(Owner):
         A session in which something is said meanwhile moves to the front, where the first page has it.
         """
         validate.limit(limit)
-        seen = None if after is None else _seen(after)
+        of = (*self._scope.partition, "sessions")
+        seen = None if after is None else _seen(of, after)
         now = self._flow.ledger.clock()
         index = await self._flow.indexes.current(self._scope.partition)
         left = [each for each in index.activity(now) if seen is None or (-each.last_at, each.session) > seen]
         page = left[:limit]
         found = [session_info(index, self._scope, each, now) for each in page]
-        return found, place(page[-1].last_at, page[-1].session) if len(left) > limit else None
+        return found, place(of, page[-1].last_at, page[-1].session) if len(left) > limit else None
 
     # ── what is known about the user ─────────────────────────────────────────────────────────────
 
@@ -225,9 +226,9 @@ class User(Owner):
         await self._flow.worker.retry(self._scope.partition, validate.identifier(failure_id, "failure_id"))
 
 
-def _seen(after: str) -> tuple[int, str]:
+def _seen(of: Of, after: str) -> tuple[int, str]:
     """What the cursor of a page of sessions says: how recent, and which, the last session was."""
-    last_at, session = place_of(after)
+    last_at, session = place_of(of, after)
     if not isinstance(last_at, int) or not isinstance(session, str):
         raise ValidationError(validate.NO_CURSOR, field="after")
     return -last_at, session

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from recollect import cursors
 from recollect.errors import ValidationError
 from recollect.policies.graph_views import Entity
 from recollect.stores import open_store
@@ -56,12 +59,35 @@ async def test_the_pages_of_a_list_are_the_list(memory, name):
         assert all(len(some) <= limit for some in found)
 
 
+async def test_a_cursor_of_somebody_else_or_an_edited_one_is_refused(memory):
+    ann, acme = await filled(memory)
+    bob = memory.user("bob")
+    for number in range(3):
+        for user in (ann, bob):
+            await user.session(f"chat {number}").add_message("user", f"Hello {number}.")
+        await bob.add_fact(f"thing{number}", "x")
+        await bob.learnings.add(f"Bob's lesson {number}.")
+        await bob.update_preference(f"setting{number}", "x")
+        await bob.graph.relate(f"Friend {number}", "lives_in", f"Town {number}")
+    his = lists(bob, acme) | {"sessions": (bob.sessions_page, bob.sessions)}
+    hers = lists(ann, acme) | {"sessions": (ann.sessions_page, ann.sessions)}
+    for name in hers.keys() - {"objects"}:  # the store pages these
+        page, _ = hers[name]
+        own, foreign = (await page(limit=1))[1], (await his[name][0](limit=1))[1]
+        assert (await page(limit=1, after=own))[0]
+        first, position, check = json.loads(own)
+        edited = [first, [*position[:-1], position[-1] + 1] if isinstance(position, list) else position + "1", check]
+        for wrong in (foreign, json.dumps(edited)):
+            with pytest.raises(ValidationError, match="not a cursor of this list"):
+                await page(limit=1, after=wrong)
+
+
 async def test_a_cursor_of_another_list_is_refused(memory):
     every = lists(*await filled(memory))
-    cursors = {name: (await page(limit=1))[1] for name, (page, _) in every.items()}
+    ends = {name: (await page(limit=1))[1] for name, (page, _) in every.items()}
     for name, (page, _) in every.items():
         for after in (
-            *(cursor for other, cursor in cursors.items() if other != name),
+            *(cursor for other, cursor in ends.items() if other != name),
             "",
             "x",
             "[]",
@@ -131,3 +157,5 @@ async def test_a_made_up_place_is_no_cursor(memory, place):
     for name, page in (("fact", ann.facts.page), ("learning", ann.learnings.page)):
         with pytest.raises(ValidationError):
             await page(after=f'["{name}", {place}]')
+        with pytest.raises(ValidationError):
+            await page(after=cursors.place(("default", "ann", name), name, json.loads(place)))
