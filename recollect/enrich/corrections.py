@@ -23,7 +23,7 @@ from recollect.enrich.interests import activity
 from recollect.enrich.languages import is_foreign_reply
 from recollect.enrich.livelihood import role_at
 from recollect.enrich.names import LANGUAGES, PROGRAMMING_LANGUAGES
-from recollect.enrich.people import HAVE, TOLD_OF, have
+from recollect.enrich.people import HAVE, have
 from recollect.enrich.repairs import is_repaired
 from recollect.enrich.sentences import Sentence, lowered
 from recollect.enrich.values import Said, Value, in_table, known, listed, organisation, person, places
@@ -321,11 +321,11 @@ _REFUSED = re.compile(
     r"|thanks|hi|hello|stop|hmm|help|old enough|everything)\b"
 )
 _THANKED = re.compile(r"[\s,.!–-]+(?:many )?(?:thanks|thank you|thx|cheers)[\s.!]*\Z")
-_OF_ANOTHER = re.compile(
-    r"\b(?:(?:[Tt]hat|[Tt]hose|[Ii]t|[Tt]hey)(?:['’]s|['’]re| is| are)(?: just| only)?(?: for)?|for)"
-    rf" (?:(?:my|our) (?:[\w-]+ )?{TOLD_OF.pattern}|[A-Z][a-z]+(?:['’]s)?\W*\Z)"
+_SOMEBODYS = re.compile(
+    r"\b(?:[Tt]hat|[Tt]hose|[Ii]t|[Tt]hey)(?:['’]s|['’]re| is| are)(?: just| only)?(?: for)?"
+    r" [A-Z][a-z]+(?:['’]s)?\W*\Z"
 )
-"""It is somebody else's: "kiwi, but that's Juno", "nuts, that's for my son"."""
+"""It is somebody else's, by a name that need not be known: "kiwi, but that's Juno"."""
 _AFTER = re.compile(
     r"[\s\x00]*(?:[.!,;…)]|\Z|[^\w\s]|(?:but|and you|why|hbu|how about you|what about you|btw|lol|haha|because|since"
     r"|thanks|now|at the moment|as|please|though|by the way|of course|obviously)\b)"
@@ -403,7 +403,7 @@ def short_answers(text: str, at: int, answered: str) -> Iterator[Draft]:
     said = Said(Clause(text, low, 0, 0), "answer", begins, at)
     key, what = asked
     values = _READERS[key](said, begins)
-    if key in _ASKED_FOR_OTHERS and (_OF_ANOTHER.search(text) or answers_for_another(text, low, values)):
+    if key in _ASKED_FOR_OTHERS and (_SOMEBODYS.search(text) or answers_for_another(text, low, values)):
         return
     if key == "allergy" and values and _AND_MORE.match(low, values[-1].last):
         return

@@ -26,7 +26,10 @@ class Unsayable(Exception):
 
 
 async def of_pair(add: Awaitable[Any]) -> Any:
-    """What adding a pair as two messages gives. A refusal names the side, as it does in Python."""
+    """What adding a pair as two messages gives. A refusal names the side, as it does in Python.
+
+    Over MCP it does not say which message it means; the inputs sent here are the assistant's.
+    """
     try:
         return await add
     except RecollectError as error:
