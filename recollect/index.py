@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from recollect.kept_words import Messages
 from recollect.kinship import Kinship
-from recollect.layers import LAYERS, SEARCHED_LAYERS, is_current
+from recollect.layers import FACT_LAYERS, LAYERS, SEARCHED_LAYERS, is_current
+from recollect.overtaken import Overtaken
 from recollect.policies import scoring
 from recollect.policies.dates import Span, span_of
+from recollect.policies.overtaken import said_instead
 from recollect.policies.quarantine import ASIDE, is_aside
 from recollect.policies.scoring import Scores, Talk
 from recollect.postings import Told, Vocabulary
@@ -93,6 +95,7 @@ class PartitionIndex:
         self._unheld: set[str] = set()
         self.past: dict[str, int] = {}
         """The version of each record of the layer `past`: a caller that caches some of them sees here what changed."""
+        self.overtaken = Overtaken()
         self.sessions = SessionRows()
         self._closed: set[str] = set()
         self.pending: dict[int, None] = {}
@@ -159,6 +162,7 @@ class PartitionIndex:
             self._unheld.add(record.id)
             if record.layer == "past":
                 self.past[record.id] = record.version
+                self.overtaken.note(record)
             return
         self._heads_of.setdefault(record.layer, {})[record.id] = None
         self.heads[record.id] = record
@@ -230,6 +234,9 @@ class PartitionIndex:
         fits = self.spaces.vectors.fits
         in_matrix = [each and fits(vector) for vector, each in zip(vectors, known, strict=True)]
         self.records.put(rows, records, in_matrix)
+        for record in records:
+            if record.layer in FACT_LAYERS:
+                self.overtaken.note(record)
         for row, record, has_meaning in zip(rows, records, known, strict=True):
             if has_meaning or not record.content or not LAYERS[record.layer].embedded:
                 self.pending.pop(row, None)
@@ -244,6 +251,7 @@ class PartitionIndex:
     def _remove(self, id: str) -> None:
         self._unheld.discard(id)
         self.past.pop(id, None)
+        self.overtaken.drop(id)
         row = self.row_of.pop(id, None)
         gone = self.heads.pop(id, None) if row is None else self.records[row]
         if gone is not None:
@@ -305,6 +313,7 @@ class PartitionIndex:
         words = self.uptake.nbytes + self.kinship.nbytes
         lines = len(self.notes.lines) if self.notes is not None else 0
         told = self.records.nbytes + self.records.ties.nbytes + HEAD_BYTES * len(self.heads) + LINE_BYTES * lines
+        told += self.overtaken.nbytes
         return told + rows + words + self.spaces.nbytes + TIME_BYTES * len(self._times_told)
 
     @property
@@ -495,6 +504,13 @@ class PartitionIndex:
         """The records that rest on an id, absorbed it or name it as an act, or once did."""
         records = self.records
         return [records[row] for row in records.ties.to(id) if _is_held(records.ids, self.row_of, row)]
+
+    def said_instead(self, id: str, at: int) -> Iterator[tuple[int, Sequence[str]]]:
+        """If this message told what is no longer so: the row of each fact, and the ids of what tells how it is now."""
+        for former in self.overtaken.by(id):
+            row = self.row_of.get(former.fact)
+            if row is not None:
+                yield row, said_instead(self.records[row], former, id, at)
 
     def head(self, layer: str, scope: Scope, now: int) -> Record | None:
         """The living head of a layer that has one for each scope."""

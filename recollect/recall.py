@@ -29,6 +29,7 @@ from recollect.pace import Pace
 from recollect.policies import scoring
 from recollect.policies.asking import Event, event_of, names_in, parts
 from recollect.policies.dates import Span, span_around, span_of, tells_of
+from recollect.policies.overtaken import RESTATED_HITS, Said, asks_for_before, lifted, restated
 from recollect.policies.scoring import Asked, Scores
 from recollect.policies.words import content_words, query_terms, spoken, stop_words
 from recollect.postings import Told, cover
@@ -64,6 +65,8 @@ FIRST_HITS, NAMES_MAX = 3, 4
 """How many of the first hits are searched for names to look up in turn, and how many of these names."""
 SECOND_LESS = 0.04
 """Taken off the score of what only the names in the first hits lead to: what the question itself finds comes first."""
+OVERTAKEN_ROWS = 16
+"""How many of the best rows are checked for what is no longer so, and for what tells how it is now."""
 OF_A_TIME = ("fact", "preference", "relation")
 """Layers that state what is true now: a job that begins in May is not stated before; the message is found as ever."""
 SEARCHED_ROWS = 20
@@ -127,24 +130,16 @@ class Legs(Mapping[str, Leg]):
     Built lazily, from the state at query time: most hits are never asked to explain themselves.
     """
 
-    __slots__ = ("_made", "_odds", "_record", "_row", "_scored", "_second_look")
+    __slots__ = ("_chosen", "_made", "_scored")
 
-    def __init__(
-        self,
-        scored: _Scored,
-        row: int,
-        record: Record,
-        second_look: float | None = None,
-        odds: float | None = None,
-    ) -> None:
-        self._scored, self._row, self._record = scored, row, record
-        self._second_look, self._odds = second_look, odds
+    def __init__(self, scored: _Scored, chosen: Chosen) -> None:
+        self._scored, self._chosen = scored, chosen
         self._made: dict[str, float] | None = None
 
     @property
     def _shares(self) -> dict[str, float]:
         if self._made is None:
-            scored, row, record = self._scored, self._row, self._record
+            scored, row, record = self._scored, self._chosen.row, self._chosen.record
             recency = scoring.recency(np.array([record.when]), scored.at)
             share = 1.0 if scored.talk is None else scoring.BESIDE_TALK
             worded = float(scored.words[row]) * scored.word_factor + float(scored.cover[row]) * scored.cover_factor
@@ -165,18 +160,20 @@ class Legs(Mapping[str, Leg]):
             self._made["importance"] = record.importance * scoring.WEIGHTS.importance
             if scored.in_parts is not None and scored.in_parts[row] > 0:
                 self._made["part"] = float(scored.in_parts[row])
-            if self._second_look is not None:
-                self._made["reranker"] = self._second_look
+            if self._chosen.gain is not None:
+                self._made["reranker"] = self._chosen.gain
+            if self._chosen.lift:
+                self._made["current"] = self._chosen.lift
         return self._made
 
     @property
     def relevance(self) -> float:
         """How likely the row answers the question, judged by the row alone, whatever else was found."""
-        scored, row = self._scored, self._row
+        scored, row = self._scored, self._chosen.row
         # A row without a vector, such as a preference, has exactly 0: only its words count.
         cosine = None if scored.meaning is None else float(scored.meaning[row]) or None
         worth = scoring.ECHO_WORTH if row in scored.echoes else 1.0
-        likely = scoring.relevance(cover(row, scored.told, len(scored.words)), cosine, self._odds)
+        likely = scoring.relevance(cover(row, scored.told, len(scored.words)), cosine, self._chosen.odds)
         return round(likely * worth, 3)
 
     def __getitem__(self, name: str) -> Leg:
@@ -185,7 +182,7 @@ class Legs(Mapping[str, Leg]):
         if scores is None:
             weight = getattr(scoring.WEIGHTS, name, 1.0)
             return Leg(share / weight, 0, share)
-        score = scores[self._row]
+        score = scores[self._chosen.row]
         return Leg(float(score), int(np.count_nonzero((scores > score) & self._scored.alive)) + 1, share)
 
     def items(self) -> ItemsView[str, Leg]:
@@ -316,10 +313,12 @@ class Recall:
                 first = _with_parts(index, asked, layers, now, self._word_vectors)
                 scored.append(await self._looked_again(first, asked, layers, now))
         if reranker is None:
-            return _hits(scored, _select(scored, question, test, limit, now), now)
-        chosen = _select(scored, question, test, max(limit, CANDIDATES), now)
-        chosen = await self._reranked(reranker, scored, question, chosen)
-        return _hits(scored, await self._still_there(scope, chosen), now)[:limit]
+            chosen = _select(scored, question, test, max(limit, OVERTAKEN_ROWS), now)
+        else:
+            chosen = _select(scored, question, test, max(limit, CANDIDATES), now)
+            chosen = await self._reranked(reranker, scored, question, chosen)
+            chosen = await self._still_there(scope, chosen)
+        return _hits(scored, _current_first(scored, question, chosen)[:limit], now)
 
     async def _still_there(self, scope: Scope, chosen: Sequence[Chosen]) -> list[Chosen]:
         """Those that were not forgotten or set aside while the reranker was reading, which takes it a second."""
@@ -409,7 +408,10 @@ def _asked_partitions(scope: Scope) -> list[Partition]:
 
 
 class Chosen(NamedTuple):
-    """A record that was found: its score, the place of its index, its row there, and what a reranker added."""
+    """A record that was found: its score, the place of its index, its row there, and what a reranker added.
+
+    `lift` was added because it tells how things are now, where a better match tells how they were.
+    """
 
     score: float
     record: Record
@@ -417,6 +419,7 @@ class Chosen(NamedTuple):
     row: int
     gain: float | None = None
     odds: float | None = None
+    lift: float = 0.0
 
 
 def _candidate(index: PartitionIndex, found: Chosen) -> Candidate:
@@ -660,10 +663,63 @@ def _ranked(scored: _Scored, place: int, count: int) -> Iterator[tuple[float, in
     return zip(scores.tolist(), repeat(place), rows.tolist(), strict=False)
 
 
+def _current_first(scored: Sequence[_Scored], question: Question, chosen: list[Chosen]) -> list[Chosen]:
+    """What tells how things are now before what it has overtaken, unless the question asks for how they were."""
+    first = chosen[:OVERTAKEN_ROWS]
+    instead = _said_instead(scored, first, question.at)
+    for old, new in _restated(scored, first[:RESTATED_HITS]).items():
+        instead.setdefault(old, {}).setdefault(new, False)
+    if not instead or question.span is not None or question.event is not None or asks_for_before(question.text):
+        return chosen
+    better = lifted([each.score for each in first], instead)
+    first = [
+        each._replace(score=better[place], lift=better[place] - each.score) if place in better else each
+        for place, each in enumerate(first)
+    ]
+    return sorted(first, key=lambda each: (-each.score, -each.lift)) + chosen[OVERTAKEN_ROWS:]
+
+
+def _said_instead(scored: Sequence[_Scored], first: Sequence[Chosen], at: int) -> dict[int, dict[int, bool]]:
+    """For each message that told what is no longer so, the places of what tells how it is now, among `first`.
+
+    With each, whether the question has words of the fact that they are about.
+    """
+    place_of = {each.record.id: place for place, each in enumerate(first)}
+    instead: dict[int, dict[int, bool]] = {}
+    for place, each in enumerate(first):
+        among = scored[each.place]
+        for fact, ids in among.index.said_instead(each.record.id, at):
+            is_asked = bool(among.words[fact] > 0)
+            for other in (place_of[id] for id in ids if id in place_of):
+                told = instead.setdefault(place, {})
+                told[other] = told.get(other, False) or is_asked
+    return instead
+
+
+def _restated(scored: Sequence[_Scored], first: Sequence[Chosen]) -> dict[int, int]:
+    """For what the user told an assistant and later said again, the place of the latest time; places among `first`."""
+    said = [
+        place
+        for place, each in enumerate(first)
+        if (talk := scored[each.place].talk) is not None
+        and talk[0][each.row]
+        and talk[1] == scoring.ASSISTANT
+        and scored[each.place].index.talk().user[each.row]
+    ]
+    if len(said) < 2:
+        return {}
+    rows = [first[place] for place in said]
+    index = scored[rows[0].place].index  # only a user's own partition has messages
+    vectors = index.spaces.vectors.matrix(len(index.records))[[each.row for each in rows]]
+    told = [Said(each.record.when, each.record.born, each.record.scope.session) for each in rows]
+    found = restated([each.score for each in rows], told, np.matmul(vectors, vectors.T))
+    return {said[old]: said[new] for old, new in found.items()}
+
+
 def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:
     return [
-        Hit(record, score, number, Legs(scored[place], row, record, *said), _near(scored[place].index, record, now))
-        for number, (score, record, place, row, *said) in enumerate(chosen, 1)
+        Hit(each.record, each.score, number, Legs(scored[each.place], each), _near(scored[each.place].index, each, now))
+        for number, each in enumerate(chosen, 1)
     ]
 
 
@@ -672,5 +728,5 @@ def _is_same_question(said: str, question: Question) -> bool:
     return scoring.seems_to_ask(said) and said.strip(" \n?").casefold() == question.text.strip(" \n?").casefold()
 
 
-def _near(index: PartitionIndex, record: Record, now: int) -> tuple[Record, ...]:
-    return index.neighbours(record, now) if record.layer == "conversation" else ()
+def _near(index: PartitionIndex, found: Chosen, now: int) -> tuple[Record, ...]:
+    return index.neighbours(found.record, now) if found.record.layer == "conversation" else ()

@@ -545,6 +545,7 @@ REASONS = {
     "speaker": "was said by the person asked about",
     "time": "is from the time asked about, or mentions it",
     "reranker": "a second look confirms it",
+    "current": "is the latest word on this",
 }
 """What each leg that depends on the question means, in plain words."""
 REASON_LEAST, REASONS_MAX = 0.02, 3

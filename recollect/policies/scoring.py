@@ -202,7 +202,8 @@ TALK: dict[str, tuple[float, ...]] = {
 }
 """Weights of the features, for people talking to each other and for a person with an assistant, and for both
 where there is no embedder."""
-WORDS_ALONE = ", words alone"
+ASSISTANT, WORDS_ALONE = "assistant", ", words alone"
+"""The row for a person with an assistant, and what ends the names of rows for where there is no embedder."""
 
 
 def weighs_kin(row: str) -> bool:
@@ -443,7 +444,7 @@ class Talk:
     def kind(self) -> str:
         """`people` when most turns have a name, else `assistant`."""
         named = np.count_nonzero(self.speaker >= 0)
-        return "people" if 2 * named > len(self.speaker) else "assistant"
+        return "people" if 2 * named > len(self.speaker) else ASSISTANT
 
     @cached_property
     def window_held(self) -> Scores:

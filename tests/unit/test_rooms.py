@@ -36,6 +36,7 @@ FLOW = {
     "session_rows",
     "shelf",
     "spaces",
+    "overtaken",
     "ties",
     "uptake",
     "aside",
