@@ -313,7 +313,8 @@ class Recall:
                 first = _with_parts(index, asked, layers, now, self._word_vectors)
                 scored.append(await self._looked_again(first, asked, layers, now))
         if reranker is None:
-            chosen = _select(scored, question, test, max(limit, OVERTAKEN_ROWS), now)
+            count = max(limit, OVERTAKEN_ROWS) if any(map(_may_be_over, scored)) else limit
+            chosen = _select(scored, question, test, count, now)
         else:
             chosen = _select(scored, question, test, max(limit, CANDIDATES), now)
             chosen = await self._reranked(reranker, scored, question, chosen)
@@ -665,6 +666,8 @@ def _ranked(scored: _Scored, place: int, count: int) -> Iterator[tuple[float, in
 
 def _current_first(scored: Sequence[_Scored], question: Question, chosen: list[Chosen]) -> list[Chosen]:
     """What tells how things are now before what it has overtaken, unless the question asks for how they were."""
+    if not any(map(_may_be_over, scored)):
+        return chosen
     first = chosen[:OVERTAKEN_ROWS]
     instead = _said_instead(scored, first, question.at)
     for old, new in _restated(scored, first[:RESTATED_HITS]).items():
@@ -677,6 +680,11 @@ def _current_first(scored: Sequence[_Scored], question: Question, chosen: list[C
         for place, each in enumerate(first)
     ]
     return sorted(first, key=lambda each: (-each.score, -each.lift)) + chosen[OVERTAKEN_ROWS:]
+
+
+def _may_be_over(scored: _Scored) -> bool:
+    """Whether it may hold anything that tells what is no longer so."""
+    return len(scored.index.overtaken) > 0 or scored.talk is not None
 
 
 def _said_instead(scored: Sequence[_Scored], first: Sequence[Chosen], at: int) -> dict[int, dict[int, bool]]:
