@@ -24,7 +24,7 @@ from recollect.layers import FACT_LAYERS, LAYERS, SEARCHED_LAYERS, is_current
 from recollect.overtaken import Overtaken
 from recollect.policies import scoring
 from recollect.policies.dates import Span, span_of
-from recollect.policies.overtaken import said_instead
+from recollect.policies.overtaken import is_taken_back, said_instead
 from recollect.policies.quarantine import ASIDE, is_aside
 from recollect.policies.scoring import Scores, Talk
 from recollect.postings import Told, Vocabulary
@@ -505,12 +505,17 @@ class PartitionIndex:
         records = self.records
         return [records[row] for row in records.ties.to(id) if _is_held(records.ids, self.row_of, row)]
 
-    def said_instead(self, id: str, at: int) -> Iterator[tuple[int, Sequence[str]]]:
-        """If this message told what is no longer so: the row of each fact, and the ids of what tells how it is now."""
+    def said_instead(self, id: str, at: int) -> Iterator[tuple[int, Sequence[str] | None]]:
+        """If this message told what is no longer so: the row of each fact, and the ids of what tells how it is now.
+
+        None instead of ids if it was taken back.
+        """
         for former in self.overtaken.by(id):
             row = self.row_of.get(former.fact)
             if row is not None:
-                yield row, said_instead(self.records[row], former, id, at)
+                fact = self.records[row]
+                taken_back = is_taken_back(fact, former, at)
+                yield row, None if taken_back else said_instead(fact, former, id, at)
 
     def head(self, layer: str, scope: Scope, now: int) -> Record | None:
         """The living head of a layer that has one for each scope."""

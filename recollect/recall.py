@@ -29,7 +29,15 @@ from recollect.pace import Pace
 from recollect.policies import scoring
 from recollect.policies.asking import Event, event_of, names_in, parts
 from recollect.policies.dates import Span, span_around, span_of, tells_of
-from recollect.policies.overtaken import RESTATED_HITS, Said, asks_for_before, lifted, restated
+from recollect.policies.overtaken import (
+    RESTATED_HITS,
+    TAKEN_BACK_LESS,
+    TAKEN_BACK_WORTH,
+    Said,
+    asks_for_before,
+    lifted,
+    restated,
+)
 from recollect.policies.scoring import Asked, Scores
 from recollect.policies.words import content_words, query_terms, spoken, stop_words
 from recollect.postings import Told, cover
@@ -172,7 +180,7 @@ class Legs(Mapping[str, Leg]):
         scored, row = self._scored, self._chosen.row
         # A row without a vector, such as a preference, has exactly 0: only its words count.
         cosine = None if scored.meaning is None else float(scored.meaning[row]) or None
-        worth = scoring.ECHO_WORTH if row in scored.echoes else 1.0
+        worth = scoring.ECHO_WORTH if row in scored.echoes else TAKEN_BACK_WORTH if self._chosen.lift < 0 else 1.0
         likely = scoring.relevance(cover(row, scored.told, len(scored.words)), cosine, self._chosen.odds)
         return round(likely * worth, 3)
 
@@ -411,7 +419,8 @@ def _asked_partitions(scope: Scope) -> list[Partition]:
 class Chosen(NamedTuple):
     """A record that was found: its score, the place of its index, its row there, and what a reranker added.
 
-    `lift` was added because it tells how things are now, where a better match tells how they were.
+    `lift` was added because it tells how things are now, where a better match tells how they were. It is negative for
+    what was taken back.
     """
 
     score: float
@@ -669,17 +678,17 @@ def _current_first(scored: Sequence[_Scored], question: Question, chosen: list[C
     if not any(map(_may_be_over, scored)):
         return chosen
     first = chosen[:OVERTAKEN_ROWS]
-    instead = _said_instead(scored, first, question.at)
+    instead, taken_back = _said_instead(scored, first, question.at)
     for old, new in _restated(scored, first[:RESTATED_HITS]).items():
         instead.setdefault(old, {}).setdefault(new, False)
-    if not instead or question.span is not None or question.event is not None or asks_for_before(question.text):
+    moved = {place: first[place].score - TAKEN_BACK_LESS for place in taken_back}
+    if instead and question.span is None and question.event is None and not asks_for_before(question.text):
+        moved = lifted([each.score for each in first], instead) | moved
+    if not moved:
         return chosen
-    better = lifted([each.score for each in first], instead)
-    first = [
-        each._replace(score=better[place], lift=better[place] - each.score) if place in better else each
-        for place, each in enumerate(first)
-    ]
-    return sorted(first, key=lambda each: (-each.score, -each.lift)) + chosen[OVERTAKEN_ROWS:]
+    for place, score in moved.items():
+        first[place] = first[place]._replace(score=score, lift=score - first[place].score)
+    return sorted(first + chosen[OVERTAKEN_ROWS:], key=lambda each: (-each.score, -each.lift))
 
 
 def _may_be_over(scored: _Scored) -> bool:
@@ -687,21 +696,28 @@ def _may_be_over(scored: _Scored) -> bool:
     return len(scored.index.overtaken) > 0 or scored.talk is not None
 
 
-def _said_instead(scored: Sequence[_Scored], first: Sequence[Chosen], at: int) -> dict[int, dict[int, bool]]:
+def _said_instead(
+    scored: Sequence[_Scored], first: Sequence[Chosen], at: int
+) -> tuple[dict[int, dict[int, bool]], list[int]]:
     """For each message that told what is no longer so, the places of what tells how it is now, among `first`.
 
-    With each, whether the question has words of the fact that they are about.
+    With each, whether the question has words of the fact that they are about. And the places of what was taken back,
+    if the question is about that.
     """
     place_of = {each.record.id: place for place, each in enumerate(first)}
     instead: dict[int, dict[int, bool]] = {}
+    taken_back: list[int] = []
     for place, each in enumerate(first):
         among = scored[each.place]
         for fact, ids in among.index.said_instead(each.record.id, at):
             is_asked = bool(among.words[fact] > 0)
+            if ids is None:
+                taken_back += [place] if is_asked else []
+                continue
             for other in (place_of[id] for id in ids if id in place_of):
                 told = instead.setdefault(place, {})
                 told[other] = told.get(other, False) or is_asked
-    return instead
+    return instead, taken_back
 
 
 def _restated(scored: Sequence[_Scored], first: Sequence[Chosen]) -> dict[int, int]:

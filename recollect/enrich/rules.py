@@ -43,6 +43,7 @@ from recollect.enrich.languages import is_foreign
 from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
 from recollect.enrich.repairs import joined, repaired, was_repaired
+from recollect.enrich.retractions import retracted
 from recollect.enrich.sentences import (
     HEAD_MAX,
     OPENERS,
@@ -419,6 +420,15 @@ def read(text: str, at: int, *, answered: str = "") -> list[Draft]:
     return drafts
 
 
+def takes_back(text: str) -> bool:
+    """Whether a message takes back something that may be known of the user.
+
+    >>> takes_back("Forget that I live in Bern."), takes_back("Don't forget that I live in Bern.")
+    (True, False)
+    """
+    return any(retracted(text, lambda said: _stated(said, 0)))
+
+
 def _is_cut_short(text: str, draft: Draft) -> bool:
     """Whether a value ends within a letter, as "Tọ" does in "Tọ́pẹ́": some letters have more than one character."""
     following = text[draft.span[1] : draft.span[1] + 1]
@@ -441,6 +451,7 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
     if answered and not any(draft.layer == "fact" for draft in found):
         found += _otherwise(text, at, answered)
     found += _age_beside_birthday(stated, found, at)
+    found = _without_retracted(found, list(retracted(text, lambda said: _stated(said, at))))
     found = _named_ends(found)
     found += list(mentions.from_facts(found))
     told = mentions.told(found)
@@ -448,6 +459,17 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
         found += mentions.of_others(sentence, told)
         found += list(mentions.named(sentence, told))[: mentions.MENTIONS_MAX]
     return _distinct(found)
+
+
+def _without_retracted(found: list[Draft], taken_back: list[Draft]) -> list[Draft]:
+    """What is said, less what the same message takes back: "I did not say I'm 40"."""
+    gone = {(draft.layer, draft.key, draft.instead_of.casefold()) for draft in taken_back}
+    return [draft for draft in found if (draft.layer, draft.key, draft.value.casefold()) not in gone] + taken_back
+
+
+def _stated(text: str, at: int) -> list[Draft]:
+    """What a text says about the user, taken by itself."""
+    return _told(sentences(text), at)
 
 
 def _with_quotes(text: str, draft: Draft) -> Draft:

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect import validate
+from recollect.enrich.rules import takes_back
 from recollect.errors import NotFound, RecollectError, ValidationError
 from recollect.importers.files import open_file
 from recollect.interfaces.agent import NEAR, Answer, MemoryAgent, is_question
@@ -363,7 +364,7 @@ async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetim
         return
     if echo and not as_json:
         _spoken("you", line, "cyan")
-    if _FORGET.match(line) and not is_question(line):
+    if _FORGET.match(line) and not is_question(line) and not takes_back(line):
         emit({"hint": FORGET_HINT}) if as_json else say(FORGET_HINT, style="dim")
         return
     answer = await (talk.turn(line, at) if as_json or talk.model is None else _heard(talk, line))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from recollect.enrich.rules import takes_back
 from recollect.enrich.sentences import TO_FORGET
 
 ITSELF = (
@@ -46,6 +47,8 @@ def acknowledged(text: str) -> str:
         return "You're welcome."
     if _NODS.fullmatch(said):
         return "All right."
+    if takes_back(said):
+        return "I no longer count on that. The words themselves stay in our conversation until you forget them."
     if TO_FORGET.match(said.lower()):
         return "I don't forget on request, so nothing is lost by mistake. Choose it under Memories and forget it there."
     if _REMIND.match(said):

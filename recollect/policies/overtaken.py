@@ -1,7 +1,8 @@
 """What was said and is no longer so: "I live in Oslo", once "I moved to Lyon" has been said.
 
 Both are messages, and the older one often has more of the words of a question. So among hits, whatever tells how things
-are now is moved up to right before what it has overtaken. Neither is hidden: a question may need both.
+are now is moved up to right before what it has overtaken. Neither is hidden: a question may need both. What was taken
+back ("forget that I live in Oslo") moves down instead, together with the message that did so.
 
 For the values of facts it is known what has overtaken what. Beside them, what the user says to an assistant overtakes
 what they said in nearly the same words before, if both match about equally well: "my new number is 555 9876".
@@ -24,6 +25,10 @@ from recollect.records import HOUR_MS, Born, Record
 LIFTED_LEAST = 0.6
 """Only what has at least this share of the score of what it overtakes is moved up, unless the question has words of the
 fact that both are about: a long message may have been found for something else that it says.
+"""
+TAKEN_BACK_LESS, TAKEN_BACK_WORTH = 0.4, 0.05
+"""What is taken off the score of a message that told what was taken back, and what it is worth as an answer: this share
+of what it would be.
 """
 RESTATED_HITS, RESTATED_NEAR, RESTATED_LEAST = 5, 0.5, 0.9
 """Among this many first hits, a message says again what an older one said if their cosine is at least this, and its
@@ -80,7 +85,8 @@ def former_of(record: Record) -> tuple[Former, Sequence[str]] | None:
         return None
     told = own_data(record)
     fact = str(record.data["of"]) if entry else record.id
-    return Former(fact, str(told["value"]), record.valid_to), _messages(told.get("tellings", ()))
+    tellings = [*told.get("tellings", ()), *([told["voided"]["by"]] if "voided" in told else ())]
+    return Former(fact, str(told["value"]), record.valid_to), _messages(tellings)
 
 
 def said_instead(fact: Record, former: Former, message: str, at: int) -> Sequence[str]:
@@ -92,6 +98,12 @@ def said_instead(fact: Record, former: Former, message: str, at: int) -> Sequenc
         return ()  # it became true again
     told = ended_by(fact) if is_over else _messages(fact.data.get("tellings", ()))
     return () if message in told else (fact.id, *told)
+
+
+def is_taken_back(fact: Record, former: Former, at: int) -> bool:
+    """Whether a value was said to have never been true, and nothing is known in its place."""
+    is_over = fact.valid_to is not None and fact.valid_to <= at
+    return is_over and "voided" in fact.data and has_value(fact, former.value)
 
 
 def lifted(scores: Sequence[float], instead: Mapping[int, Mapping[int, bool]]) -> dict[int, float]:

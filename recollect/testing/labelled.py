@@ -67,8 +67,8 @@ def _label(label: str) -> Learned:
 
 
 def learned(text: str, answered: str = "") -> list[Learned]:
-    """What the rules learn about the user: facts, preferences and learnings."""
-    drafts = read(text, AT, answered=answered)
+    """What the rules learn about the user: facts, preferences and learnings. What is taken back teaches nothing."""
+    drafts = [draft for draft in read(text, AT, answered=answered) if draft.value or draft.ends]
     return [(d.key, d.ends, d.value) for d in drafts if d.layer in ("fact", "preference", "learning")]
 
 

@@ -74,6 +74,22 @@ async def test_an_end_comes_before_what_has_ended(memory, clock):
     assert (await contents(ann, "Am I vegetarian?", layer="conversation"))[0] == ended
 
 
+async def test_what_was_taken_back_answers_nothing(memory, clock):
+    tea = "I drink tea where I live."
+    ann = await told(memory, clock, OSLO, tea, "Forget that I live in Oslo.")
+    hits = await ann.search_memory(WHERE, layer="conversation")
+    assert hits[0].content == tea
+    gone = next(hit for hit in hits if hit.content == OSLO)
+    assert gone.legs["current"].share < 0
+    assert gone.relevance < 0.05
+
+
+async def test_another_question_still_finds_what_was_said_beside_it(memory, clock):
+    both = "I live in Oslo and my dog is called Rex."
+    ann = await told(memory, clock, both, "Forget that I live in Oslo.")
+    assert (await contents(ann, "What is my dog called?", layer="conversation"))[0] == both
+
+
 async def test_when_the_newer_statement_is_forgotten_the_older_one_is_found_as_before(memory, clock):
     ann = await told(memory, clock, OSLO, LYON)
     newer = next(hit.id for hit in await ann.search_memory(LYON, layer="conversation") if hit.content == LYON)
