@@ -47,7 +47,7 @@ class Agreement:
             record
             for record in index.held("relation", now)
             if graphs.is_whole(record)
-            and (record.data["subject"], graphs.SAID_BY_FACTS.get(record.data["relation"])) == (user, key)
+            and (record.data["subject"], _key_of(record)) == (user, key)
             and (graphs.holds(record, now) or record.data.get("reason") in LEARNED_ENDS)
         ]
         standing = {normal(str(head.data["value"])) for head in index.of_layer("fact", now) if head.data["key"] == key}

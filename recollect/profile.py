@@ -44,7 +44,7 @@ from recollect.policies.facts import (
     text_mark,
 )
 from recollect.policies.graphs import SAID_BY_FACTS
-from recollect.policies.keys import AT_ODDS, FOLLOWERS, OPPOSITES, Key, is_without_work, key_of, same_value
+from recollect.policies.keys import AT_ODDS, FOLLOWERS, OPPOSITES, PEOPLE, Key, is_without_work, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.unlearning import resettled
@@ -68,6 +68,9 @@ PARTLY_NAMED = ("vehicle", "device")
 """Keys whose values people name by a part of them when they part with one."""
 APPLIED_DRAFTS, APPLIED_PUTS = 40, 40
 """Per commit: how many drafts are considered, and after how many records the remaining drafts wait."""
+
+SAID_IN_GRAPH = {*SAID_BY_FACTS.values(), "hometown", *PEOPLE}
+"""Keys whose values are also the far end of a relation of the user."""
 
 OVERRULING = ("denies", "corrects")
 """Claims that a value was never true: they also concern what is behind it."""
@@ -557,8 +560,7 @@ def turn_jobs(partition: Partition, put: Iterable[Record], now: int) -> tuple[Jo
 
 def follow_jobs(partition: Partition, changed: Iterable[Record], now: int) -> tuple[Job, ...]:
     """The jobs that make the graph follow changed facts, for facts that relations express as well."""
-    told = map(own_data, changed)
-    keys = {str(data["key"]) for data in told} & set(SAID_BY_FACTS.values())
+    keys = {str(own_data(record)["key"]) for record in changed} & SAID_IN_GRAPH
     return tuple(Job(f"follow:{new_id(now)}", partition, "follow", (key,), due_at=now) for key in sorted(keys))
 
 

@@ -451,9 +451,10 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
     if answered and not any(draft.layer == "fact" for draft in found):
         found += _otherwise(text, at, answered)
     found += _age_beside_birthday(stated, found, at)
-    found = _without_retracted(found, list(retracted(text, lambda said: _stated(said, at))))
-    found = _named_ends(found)
+    taken_back = list(retracted(text, lambda said: _stated(said, at)))
+    found = _named_ends(_without(found, taken_back))
     found += list(mentions.from_facts(found))
+    found += taken_back
     told = mentions.told(found)
     for sentence in named:
         found += mentions.of_others(sentence, told)
@@ -461,10 +462,10 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
     return _distinct(found)
 
 
-def _without_retracted(found: list[Draft], taken_back: list[Draft]) -> list[Draft]:
+def _without(found: list[Draft], taken_back: list[Draft]) -> list[Draft]:
     """What is said, less what the same message takes back: "I did not say I'm 40"."""
     gone = {(draft.layer, draft.key, draft.instead_of.casefold()) for draft in taken_back}
-    return [draft for draft in found if (draft.layer, draft.key, draft.value.casefold()) not in gone] + taken_back
+    return [draft for draft in found if (draft.layer, draft.key, draft.value.casefold()) not in gone]
 
 
 def _stated(text: str, at: int) -> list[Draft]:

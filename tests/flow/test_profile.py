@@ -799,7 +799,7 @@ async def test_asking_to_forget_something_does_not_count_as_saying_it_again(memo
     await ann.session("s").add_message("user", "My cat is called Admiral.")
     await memory.work()
     before = (await ann.profile()).facts
-    for words in ("Could you forget about my cat Admiral?", "Please forget my cat Admiral."):
+    for words in ("Could you forget about my cat Admiral?", "Please forget the cat called Admiral."):
         await ann.session("s").add_message("user", words)
     await memory.work()
     assert [(fact.key, fact.value) for fact in before] == [("pet", "Admiral")]

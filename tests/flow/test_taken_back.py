@@ -32,9 +32,17 @@ async def test_it_is_kept_in_the_history_with_its_source(memory):
     assert (fact.value, fact.status) == ("Bern", "corrected")
 
 
-async def test_the_graph_follows(memory):
-    ann, _ = await profile_after(memory, "I live in Bern.", "Forget that I live in Bern.")
-    assert not [relation for relation in await ann.graph.relations() if "Bern" in str(relation)]
+@pytest.mark.parametrize(
+    ("told", "taken_back"),
+    [
+        ("I live in Bern.", "Forget that I live in Bern."),
+        ("My cat is called Admiral.", "Please forget my cat is called Admiral."),
+    ],
+)
+async def test_the_graph_follows(memory, told, taken_back):
+    ann, known = await profile_after(memory, told, taken_back)
+    assert known == {}
+    assert await ann.graph.relations() == []
 
 
 async def test_it_is_learned_anew_when_it_is_said_anew(memory):
@@ -54,3 +62,11 @@ async def test_the_built_in_assistant_says_so_and_quotes_it_no_more(memory):
     chat = ann.session("new")
     assert "Bern" not in await MemoryAgent().reply(chat, "Where do I live?")
     assert "no longer count on that" in await MemoryAgent().reply(chat, "Forget that I work at Bosch.")
+
+
+async def test_whoever_is_rejected_in_the_profile_leaves_the_graph_too(memory):
+    ann, known = await profile_after(memory, "My cat is called Admiral. My sister is called Ingrid.")
+    assert known == {"pet": "Admiral", "sibling": "Ingrid"}
+    await ann.facts.reject("pet", "Admiral")
+    await memory.work()
+    assert [relation.names[1] for relation in await ann.graph.relations()] == ["Ingrid"]
