@@ -110,7 +110,7 @@ class _Scored:
 
     `talk` has the rows that are turns, the row of weights used for them, and their features; None where turns are not
     scored as such. `signs` is what notes get for telling a time or a number. `told` has the rows of each term of the
-    question, and how informative it is.
+    question, and how informative it is. `named` are the speakers whom the question names.
     """
 
     index: PartitionIndex
@@ -127,6 +127,7 @@ class _Scored:
     in_time: NDArray[np.bool_] | None
     told: Told
     echoes: frozenset[int]
+    named: frozenset[str]
     signs: Scores | None = None
     latest: Scores | None = None
     in_parts: Scores | None = None
@@ -181,6 +182,9 @@ class Legs(Mapping[str, Leg]):
         # A row without a vector, such as a preference, has exactly 0: only its words count.
         cosine = None if scored.meaning is None else float(scored.meaning[row]) or None
         worth = scoring.ECHO_WORTH if row in scored.echoes else TAKEN_BACK_WORTH if self._chosen.lift < 0 else 1.0
+        if scored.named and scored.talk is not None and scored.talk[0][row]:
+            by_them = bool(scored.talk[2][scoring.SPEAKER, row])
+            worth *= scoring.worth_about(self._chosen.record.content, by_them, scored.named)
         likely = scoring.relevance(cover(row, scored.told, len(scored.words)), cosine, self._chosen.odds)
         return round(likely * worth, 3)
 
@@ -452,6 +456,7 @@ def _score(
     word_factor = scoring.word_factor(_best(words, alive, all_alive))
     prior = index.prior(question.at)
     asked, talk = Asked.of(question.text, index.language), None
+    named: frozenset[str] = frozenset()
     cover = index.cover(question.terms)
     cover_factor = scoring.cover_factor(_best(cover, alive, all_alive))
     # Long texts have many words by chance, which BM25 allows for: episodes, and turns where bare words are looked for.
@@ -473,6 +478,7 @@ def _score(
         turns = index.mask(now, ("conversation",))[0] & alive
         row, features = turn_features(index, question, asked, turns, words, meaning, word_vectors)
         talk = turns, row, features
+        named = scoring.named_speakers(index.talk(), asked)
         noted = prior + (total - prior) * np.float32(scoring.BESIDE_TALK)
         total = np.where(turns, prior + scoring.talk_scores(row, features), noted)
     in_time = _in_time(index, question, alive, total)
@@ -490,7 +496,7 @@ def _score(
         total[list(echoes)] -= np.float32(scoring.ECHO_LESS)
     return _Scored(
         index, total, words, word_factor, cover, cover_factor, meaning, meaning_factor, question.at, alive, talk,
-        in_time, index.told(question.terms), echoes, signs, latest,
+        in_time, index.told(question.terms), echoes, named, signs, latest,
     )  # fmt: skip
 
 

@@ -556,6 +556,18 @@ async def test_relevance_is_on_one_scale_for_all_questions(memory):
     assert nonsense and all(hit.relevance < 0.2 for hit in nonsense)
 
 
+async def test_what_one_person_said_is_less_of_an_answer_about_another(memory):
+    talk = memory.user("ann").session("letters")
+    for name, text in [("Ana", "I painted a lake at sunrise."), ("Ben", "I sold my old bicycle on Friday.")]:
+        await talk.add_message("user", text, name=name)
+    await memory.work()
+    about_ana = (await memory.user("ann").search_memory("What did Ana paint?"))[0]
+    about_ben = next(
+        hit for hit in await memory.user("ann").search_memory("What did Ben paint?") if hit.content == about_ana.content
+    )
+    assert about_ben.relevance < 0.5 * about_ana.relevance
+
+
 async def test_relevance_is_the_same_beside_two_memories_as_beside_many(memory):
     asked = "Does the lighthouse have a restaurant for guests?"
     told = []
