@@ -203,13 +203,24 @@ class Conversation:
     async def append(
         self, drafts: Sequence[Record], key: str | None = None, needs: tuple[str, ...] = ()
     ) -> list[Record]:
-        """Append messages in one commit, with the job that enriches them. Appending them twice stores them once.
+        """Append messages in one commit, with the job that enriches them. Appending them twice stores them once, also
+        within one call.
 
         `needs` names messages that must still be there.
         """
         now = self._ledger.clock()
         scope, masked = self._layer.scope_of(self._scope), self._ledger.masked_record
-        records = tuple([self._owned(masked(draft), scope, now, key, place) for place, draft in enumerate(drafts)])
+        every = [self._owned(masked(draft), scope, now, key, place) for place, draft in enumerate(drafts)]
+        records = _each_once(every)
+        if len(records) < len(every):
+            stored = {record.id: record for record in await self._append_new(records, key, needs, now)}
+            return [stored[record.id] for record in every]
+        return await self._append_new(records, key, needs, now)
+
+    async def _append_new(
+        self, records: tuple[Record, ...], key: str | None, needs: tuple[str, ...], now: int
+    ) -> list[Record]:
+        """The same for messages with ids of their own."""
         refs = tuple([record.id for record in records])
         job = enrich_job(self._partition, refs, now)
         changes = Changes(self._partition, put=records, enqueue=(job,), key=key and f"caller:{key}", needs=needs)
@@ -580,6 +591,16 @@ def _folding(messages: Sequence[Record]) -> int:
 def fold_job(scope: Scope, now: int) -> Job:
     """The job that folds a session that has grown too long. There is only one at a time."""
     return Job(f"fold:{derived_id(scope.session)}", scope.partition, "fold", (scope.session, scope.agent), due_at=now)
+
+
+def _each_once(messages: Sequence[Record]) -> tuple[Record, ...]:
+    """The messages without repetitions. Of two different ones with one id, neither is stored."""
+    kept: dict[str, Record] = {}
+    for place, message in enumerate(messages):
+        first = kept.setdefault(message.id, message)
+        if first is not message and _said(first) != _said(message):
+            raise ValidationError("another message of this call has this id", field=f"messages.{place}.id")
+    return tuple(kept.values())
 
 
 def _said(record: Record) -> tuple[Any, ...]:

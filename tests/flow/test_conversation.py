@@ -117,6 +117,22 @@ async def test_an_id_is_taken_in_all_sessions_of_a_user_and_free_for_other_users
     assert await said(memory.user("ann").session("t")) == []
 
 
+async def test_the_same_message_twice_in_one_call_is_stored_once(memory):
+    chat = memory.user("ann").session("s")
+    message = {"role": "user", "content": "Hello", "id": "m1"}
+    stored = await chat.add_messages([message, {"role": "user", "content": "Bye"}, message])
+    assert [each.id for each in stored] == ["m1", stored[1].id, "m1"]
+    assert await said(chat) == ["Hello", "Bye"]
+
+
+async def test_two_messages_of_one_call_under_one_id_are_refused_by_name_and_neither_is_stored(memory):
+    chat = memory.user("ann").session("s")
+    with pytest.raises(ValidationError) as refused:
+        await chat.add_messages([{"role": "user", "content": text, "id": "m1"} for text in ("Hello", "Bye")])
+    assert refused.value.field == "messages.1.id"
+    assert await said(chat) == []
+
+
 async def test_the_same_idempotency_key_is_stored_once(memory, clock):
     chat = memory.user("ann").session("s")
     first = await chat.add_interaction("hello", "hi", idempotency_key="k1")
