@@ -85,7 +85,7 @@ WORDS_LEAST, LITTLE_CHARACTERS = 3, 100
 LINE_LEAST = 60
 """No remembered line is cut below this many tokens: shorter ones too often lose what was asked for."""
 CHARACTERS_A_TOKEN, LINE_HEAD = 4, 14
-"""Estimates the length of a line before it is counted: its text, and the tokens of the day and name before it."""
+"""Estimates the length of a line that is not counted: its text, and the tokens of the day and name before it."""
 LONG_TEXTS = 5
 """How much longer it takes to shorten a text than to read it, in the units of `pace.py`."""
 JUDGED = 5
@@ -422,20 +422,26 @@ class ContextBuilder:
         text = undated(text, month) if section == "profile" else text
         return Item(record.id, text, self._count(text) + 1)
 
+    def _dated_item(self, record: Record, text: str) -> Item:
+        line = dated_line(record, text)
+        return Item(record.id, line, self._count(line) + 1, whole=text == record.content)
+
     async def _knowledge_section(self, found: _Found, records: Sequence[Record], room: int, scale: float) -> Section:
         """What was found, each line as long as it deserves: if room is short, long texts are shortened."""
         scores = {hit.id: hit.score for hit in found.hits}
-        sizes = [len(record.content) // CHARACTERS_A_TOKEN + LINE_HEAD for record in records]
-        allowed = fitting.allowances(sizes, [scores[record.id] for record in records], room, LINE_LEAST)
         items = []
         pace = Pace()
-        for record, size, tokens_max in zip(records, sizes, allowed, strict=True):
-            text = record.content
-            if size > tokens_max:
-                text = trimmed(text, found.wanted, tokens_max - LINE_HEAD, self._count, found.language)
-            line = dated_line(record, text)
-            items.append(Item(record.id, line, self._count(line) + 1, whole=text == record.content))
-            await pace.done(characters=LONG_TEXTS * len(record.content))
+        for record in records:
+            items.append(self._dated_item(record, record.content))
+            await pace.done(characters=len(record.content))
+        sizes = [item.tokens for item in items]
+        room -= self._heading_tokens("knowledge")
+        allowed = fitting.allowances(sizes, [scores[record.id] for record in records], room, LINE_LEAST)
+        for place, (record, tokens_max) in enumerate(zip(records, allowed, strict=True)):
+            if sizes[place] > tokens_max:
+                text = trimmed(record.content, found.wanted, tokens_max - LINE_HEAD, self._count, found.language)
+                items[place] = self._dated_item(record, text)
+                await pace.done(characters=LONG_TEXTS * len(record.content))
         return Section("knowledge", tuple(items), SHARES["knowledge"] * scale)
 
     def _context(

@@ -83,3 +83,25 @@ async def test_the_same_question_is_shortened_the_same_way(ann):
     question = "What is the lighthouse keeper of Skagen called?"
     first = await ann.get_context(question, max_tokens=700)
     assert (await ann.get_context(question, max_tokens=700)).system == first.system
+
+
+CHINESE = "今天天气很好，我们去公园散步，看到很多花和树，孩子们在草地上玩耍。"
+CODE = "\n".join(f'def f{n}(a{n}, b): return {{"x{n}": a{n}[{n}] * {n * 7}, "k": b - {n}}}' for n in range(150))
+
+
+@pytest.mark.parametrize(
+    "filler, answer, question",
+    [
+        (CHINESE * 60, "我的护照号码是 X1234，放在书桌的抽屉里。", "护照在哪里？"),
+        (CODE, "\nThe passport is X1234.\n", "The passport?"),
+    ],
+    ids=["Chinese", "code"],
+)
+async def test_a_text_with_many_tokens_for_its_length_is_shortened_and_not_left_out(filler, answer, question):
+    async with Memory.open("memory://", clock=ManualClock(), worker=False) as memory:
+        ben = memory.user("ben")
+        await ben.add_memory(filler + answer + filler)
+        for budget in (1_000, 2_000, 4_000, 6_000):
+            context = await ben.get_context(question, max_tokens=budget)
+            assert "X1234" in context.system, budget
+            assert context.tokens <= budget
