@@ -78,7 +78,7 @@ async def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, 
     records["instructions"] = _instructions(index, shared, scope, now)
     learnings = [record for each in (index, shared) for record in each.of_layer("learning", now)]
     records["learnings"] = for_prompt(learnings, now, asking.learnings)
-    records["summary"] = [asking.summary] if asking.summary else []
+    records["summary"] = [asking.summary] if asking.summary and asking.summary.content else []
     states = (index.head("working", each, now) for each in dict.fromkeys((Scope(scope.org, scope.user), scope)))
     records["working"] = [state for state in states if state is not None]
     said = {message.id for message in asking.recent}
