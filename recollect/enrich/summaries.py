@@ -15,6 +15,7 @@ from typing import Any
 from recollect.policies.importance import explain_importance
 from recollect.policies.merging import Statement
 from recollect.policies.patterns import pattern_of
+from recollect.policies.trimming import stops_of_ordinals
 from recollect.records import Record
 
 SCORE_MIN = 0.2
@@ -233,9 +234,10 @@ def sentences(text: str) -> Iterator[tuple[str, bool]]:
 
 def _spaced_sentences(line: str) -> Iterator[str]:
     start = None
+    ordinals = stops_of_ordinals(line)
     for match in _WORD.finditer(line):
         start = match.start() if start is None else start
-        if _ends_sentence(match.group()):
+        if match.end() - 1 not in ordinals and _ends_sentence(match.group()):
             yield line[start : match.end()]
             start = None
     if start is not None:

@@ -7,6 +7,7 @@ order, with a mark wherever others were left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from recollect.policies.patterns import pattern_of
@@ -31,6 +32,23 @@ BEFORE, BEHIND = 0.2, 0.3
 _END = pattern_of(r"[.!?…][\"'”’)*_]*\s+|[。！？](?:[\"'”’)*_]*\s+)?")
 _PAUSE = pattern_of(r"(?<=[，、；：])")
 
+_ORDINAL = pattern_of(
+    r"\b(?:(?:der|die|das|dem|den|des|im|vom|zum|zur|beim)\s+\d{1,2}\.(?=\s)"
+    r"|\d{1,2}\.(?=\s+(?:januar|jänner|februar|märz|marts|mars|april|mai|maj|juni|juli|august|september|oktober"
+    r"|november|de[sz]ember|december|\w{3,9}kuu(?:n|ta|ssa)?)\b))",
+    re.IGNORECASE,
+)
+"""A number that counts, in languages that put a full stop behind it: before a month, or after an article."""
+
+
+def stops_of_ordinals(text: str) -> set[int]:
+    """Where a full stop belongs to a number, so that no sentence ends there.
+
+    >>> sorted(stops_of_ordinals("Wir kommen am 3. Mai in den 2. Stock."))
+    [15, 29]
+    """
+    return {match.end() - 1 for match in _ORDINAL.finditer(text)}
+
 
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a text, the longest ones cut.
@@ -41,7 +59,10 @@ def sentences(text: str) -> list[str]:
     found = []
     for line in text[:CHARACTERS_MAX].split("\n"):
         start = 0
+        ordinals = stops_of_ordinals(line)
         for end in _END.finditer(line):
+            if end.start() in ordinals:
+                continue
             found += _cut(line[start : end.start() + 1])
             start = end.end()
         found += _cut(line[start:])

@@ -65,6 +65,10 @@ def test_a_long_text_in_thai_with_few_spaces_keeps_what_was_asked_for() -> None:
     assert "X1234" in short and estimate(short) < 250
 
 
+def test_a_date_is_kept_whole() -> None:
+    assert sentences("Wir ziehen am 3. Mai um. Anna hilft.") == ["Wir ziehen am 3. Mai um.", "Anna hilft."]
+
+
 @given(st.text(max_size=400), st.integers(0, 80))
 def test_what_stays_keeps_its_order(text: str, tokens_max: int) -> None:
     said = " ".join(" ".join(sentences(text)).split())
