@@ -65,6 +65,7 @@ what lasts takes no more than this share, so that the best of what was found has
 RECENT_FLOOR = 400
 """Tokens that the newest messages always get, if the budget has them."""
 FLOORS = {
+    "instructions": 1.0,
     "profile": 0.04,
     "working": 0.04,
     "knowledge": 0.10,
@@ -73,8 +74,10 @@ FLOORS = {
     "episodes": 0.04,
     "entities": 0.03,
 }
-"""The share a section gets however much the others hold: room for its best. Instructions come first and need none;
-together with the newest messages the floors add up to less than the whole."""
+"""The share a section gets however much the others hold: room for its best. Instructions are followed, so they come
+before all else that lasts; the other floors, with the newest messages, add up to less than the whole."""
+BEST_FOUND = 0.20
+"""The floor for what was found, if its best line needs so much: a shorter one would go in instead of the best."""
 FOUND_MAX = 50
 """Hits that are considered for a context."""
 FEWEST, NEAR = 10, 0.55
@@ -414,7 +417,9 @@ class ContextBuilder:
         taken = sum(section.size for section in sections)
         share = max(int(SHARES["knowledge"] * room.tokens), left - taken)
         share = min(share, room.most.get("knowledge", share))
-        sections.append(room.bounds(await self._knowledge_section(found, records["knowledge"], share, scale)))
+        knowledge = await self._knowledge_section(found, records["knowledge"], share, scale)
+        best = sum(item.tokens for item in knowledge.items[:1]) + self._heading_tokens("knowledge")
+        sections.append(room.bounds(replace(knowledge, floor=min(best, int(BEST_FOUND * room.tokens)))))
         return fitting.pack(sections, max(left, 0), self._heading_tokens, PRIORITY)
 
     def _item(self, section: str, record: Record, month: str = "") -> Item:
@@ -463,8 +468,9 @@ class ContextBuilder:
             sections.append(ContextSection("recent", spoken_text, prompt.said_tokens, len(prompt.said)))
             sections.sort(key=lambda section: SECTIONS.index(section.name))
         listed = [Kept(name, item.id, item.tokens, item.whole) for name in SECTIONS for item in kept.get(name, ())]
-        # What is among the messages does not count as left out just because it is not remembered as well.
+        # What is among the messages is not left out just because it is not remembered as well, nor the other way round.
         stands = {message.id: message for message in prompt.said}
+        inside = stands.keys() | {each.id for each in listed}
         by_id = {record.id: record for held in records.values() for record in held} | stands
         return Context(
             query=found.question.text,
@@ -472,7 +478,7 @@ class ContextBuilder:
             messages=prompt.messages(),
             sections=tuple(sections),
             tokens=tokens,
-            report=Report(tuple(listed), tuple(out for out in left_out if out.id not in stands), max_tokens),
+            report=Report(tuple(listed), tuple(out for out in left_out if out.id not in inside), max_tokens),
             sources=tuple(
                 _source(record, each.section)
                 for each in listed

@@ -105,3 +105,40 @@ async def test_a_text_with_many_tokens_for_its_length_is_shortened_and_not_left_
             context = await ben.get_context(question, max_tokens=budget)
             assert "X1234" in context.system, budget
             assert context.tokens <= budget
+
+
+async def test_standing_instructions_come_before_all_else_that_lasts():
+    async with Memory.open("memory://", clock=ManualClock(), worker=False, window_tokens=200) as memory:
+        ben = memory.user("ben")
+        chat = ben.session("monday")
+        await ben.customize("Answer in one sentence, without bullet points. " * 15)
+        await ben.add_fact("city", "Graz")
+        for day in range(12):
+            await chat.add_interaction(f"On day {day} we decided to see town {day}, by train.", f"Noted: town {day}.")
+        await memory.work()
+        context = await chat.get_context("Which towns do we see?", max_tokens=500)
+    assert "instructions" in {section.name for section in context.sections}, "a long summary took their room"
+    assert context.tokens <= 500
+
+
+async def test_the_best_hit_goes_in_and_not_a_shorter_one_beside_a_large_state_of_the_task():
+    async with Memory.open("memory://", clock=ManualClock(), worker=False) as memory:
+        ben = memory.user("ben")
+        await ben.add_memories(["Ida bought a red bicycle in Graz last Tuesday.", "Bo has a bicycle."])
+        chat = ben.session("monday")
+        for steps in range(60, 110):
+            await chat.working.set({"plan": "x1 " * steps})
+            context = await chat.get_context("Who bought a bicycle in Graz?", max_tokens=300)
+            assert "Ida bought a red bicycle" in context.system, steps
+
+
+async def test_what_is_remembered_is_not_listed_as_left_out_of_the_recent_messages():
+    async with Memory.open("memory://", clock=ManualClock(), worker=False) as memory:
+        chat = memory.user("ben").session("monday")
+        for number in range(40):
+            await chat.add_interaction(f"Lighthouse {number} has a keeper. {FILLER}", f"Noted. {FILLER}")
+        await memory.work()
+        context = await chat.get_context("Which lighthouse has a keeper?", max_tokens=1_000)
+    inside = {kept.id for kept in context.report.kept}
+    assert inside and context.report.left_out
+    assert inside.isdisjoint(out.id for out in context.report.left_out)
