@@ -213,12 +213,21 @@ def key_of(name: str) -> Key:
     >>> key_of("Favourite Food").name, key_of("job").name, key_of("Allergies").many
     ('favorite_food', 'occupation', True)
     """
+    plain = _plain(name)[:KEY_MAX].strip("_")
+    plain = ALIASES.get(plain, plain)
+    return KEYS.get(plain) or Key(plain, label=plain.replace("_", " "))
+
+
+def is_sentence(name: str) -> bool:
+    """Whether a name is too long to be that of a key: only its beginning would count."""
+    return len(_plain(name)) > KEY_MAX
+
+
+def _plain(name: str) -> str:
     plain = _NOT_IN_A_KEY.sub("_", name.casefold()).strip("_")
     for british, american in _BRITISH:
         plain = plain.replace(british, american)
-    plain = plain[:KEY_MAX].strip("_")
-    plain = ALIASES.get(plain, plain)
-    return KEYS.get(plain) or Key(plain, label=plain.replace("_", " "))
+    return plain
 
 
 def same_value(a: str, b: str) -> bool:
