@@ -91,6 +91,8 @@ CHARACTERS_A_TOKEN, LINE_HEAD = 4, 14
 """Estimates the length of a line that is not counted: its text, and the tokens of the day and name before it."""
 LONG_TEXTS = 5
 """How much longer it takes to shorten a text than to read it, in the units of `pace.py`."""
+LAST_TURN = 6
+"""Of a last turn that is too long for the recent messages, so many messages are remembered: the newest."""
 JUDGED = 5
 """Whether there is an answer is judged by the best of this many first hits."""
 TOLD_MAX = 10
@@ -347,7 +349,12 @@ class ContextBuilder:
         said = {message.id for unit in talk.units for message in unit}
         packed = await self._fit(found, _without(records, said), talk, left, room)
         unsaid = said - _said_in(packed, talk)
-        if any(record.id in unsaid for record in records["knowledge"]):
+        found_at_first = records
+        if not small and policy.window is None and policy.has_section("knowledge"):
+            records = _with_last_turn(records, recent, said - unsaid)
+        if records is not found_at_first or any(record.id in unsaid for record in records["knowledge"]):
+            out += [each for each in packed.left_out if each.section == "recent"]
+            talk = talk.without(unsaid)
             packed = await self._fit(found, _without(records, said - unsaid), talk, left, room)
         kept = {name: list(items) for name, items in (lasting.kept | packed.kept).items()}
         doubled = _said_in(packed, talk)
@@ -434,6 +441,7 @@ class ContextBuilder:
     async def _knowledge_section(self, found: _Found, records: Sequence[Record], room: int, scale: float) -> Section:
         """What was found, each line as long as it deserves: if room is short, long texts are shortened."""
         scores = {hit.id: hit.score for hit in found.hits}
+        best = max(scores.values(), default=1.0)  # of the last turn, which need not have been found
         items = []
         pace = Pace()
         for record in records:
@@ -441,7 +449,7 @@ class ContextBuilder:
             await pace.done(characters=len(record.content))
         sizes = [item.tokens for item in items]
         room -= self._heading_tokens("knowledge")
-        allowed = fitting.allowances(sizes, [scores[record.id] for record in records], room, LINE_LEAST)
+        allowed = fitting.allowances(sizes, [scores.get(record.id, best) for record in records], room, LINE_LEAST)
         for place, (record, tokens_max) in enumerate(zip(records, allowed, strict=True)):
             if sizes[place] > tokens_max:
                 text = trimmed(record.content, found.wanted, tokens_max - LINE_HEAD, self._count, found.language)
@@ -526,6 +534,31 @@ def _says_little(record: Record, found: _Found) -> bool:
         return False
     words = terms(record.content, found.language)
     return len(words) < WORDS_LEAST and found.wanted.keys().isdisjoint(words)
+
+
+def _with_last_turn(
+    records: dict[str, list[Record]], recent: Sequence[Record], said: set[str]
+) -> dict[str, list[Record]]:
+    """The records with what the recent messages cannot hold of the last turn: behind the best hit, to be shortened."""
+    turn = [message for message in _last_turn(recent) if message.id not in said]
+    if not turn:
+        return records
+    best, rest = records["knowledge"][:1], records["knowledge"][1:]
+    held = {message.id for message in turn}
+    turn = [message for message in turn if message not in best]
+    return records | {"knowledge": [*best, *turn, *(each for each in rest if each.id not in held)]}
+
+
+def _last_turn(recent: Sequence[Record]) -> list[Record]:
+    """The newest messages, back to the last one of the user that was answered."""
+    turn: list[Record] = []
+    answered = False
+    for message in reversed(recent[-LAST_TURN:]):
+        turn.append(message)
+        if answered and message.data["role"] == "user":
+            break
+        answered = answered or message.data["role"] != "user"
+    return turn
 
 
 def _without(records: dict[str, list[Record]], said: set[str]) -> dict[str, list[Record]]:

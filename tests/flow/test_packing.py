@@ -142,3 +142,21 @@ async def test_what_is_remembered_is_not_listed_as_left_out_of_the_recent_messag
     inside = {kept.id for kept in context.report.kept}
     assert inside and context.report.left_out
     assert inside.isdisjoint(out.id for out in context.report.left_out)
+
+
+@pytest.mark.parametrize("max_tokens", [1_000, 4_000])
+async def test_a_last_turn_that_is_too_long_for_the_recent_messages_is_remembered_in_part(max_tokens):
+    async with Memory.open("memory://", clock=ManualClock(), worker=False) as memory:
+        ben = memory.user("ben")
+        for day in range(8):
+            for topic in range(8):
+                text = f"Please go on with topic {topic} of day {day}, and continue the list."
+                await ben.session(f"day {day}").add_interaction(text, "We continue with it.")
+        chat = ben.session("today")
+        await chat.add_interaction("Write me the parser, please.", "Here it is:\n" + CODE)
+        await memory.work()
+        context = await chat.get_context("Continue.", max_tokens=max_tokens)
+        alone = await chat.get_context("Continue.", max_tokens=max_tokens, window=1)
+    assert "Write me the parser" in context.found and "assistant: Here it is:" in context.found
+    assert context.tokens <= max_tokens
+    assert "recent" in {out.section for out in alone.report.left_out}, "who limits the window gets no more than that"
