@@ -31,7 +31,7 @@ from recollect.prompt import Prompt, Talk, heading
 from recollect.recall import Question, Recall
 from recollect.records import Clock, Hit, Record, Scope, iso
 from recollect.reranking import Reranker
-from recollect.sections import FOUND_SECTIONS, Asking, dated_line, gather, line_of
+from recollect.sections import FOUND_SECTIONS, Asking, dated_line, gather, line_of, shortened_state
 
 SHARES = {
     "instructions": 0.10,
@@ -427,7 +427,25 @@ class ContextBuilder:
         knowledge = await self._knowledge_section(found, records["knowledge"], share, scale)
         best = sum(item.tokens for item in knowledge.items[:1]) + self._heading_tokens("knowledge")
         sections.append(room.bounds(replace(knowledge, floor=min(best, int(BEST_FOUND * room.tokens)))))
+        packed = fitting.pack(sections, max(left, 0), self._heading_tokens, PRIORITY)
+        if all(out.section != "working" for out in packed.left_out):
+            return packed
+        spare = max(int(SHARES["working"] * room.tokens), left - packed.tokens)
+        shorter = self._shortened_working(records["working"], min(spare, room.most.get("working", spare)))
+        sections = [replace(each, items=shorter) if each.name == "working" else each for each in sections]
         return fitting.pack(sections, max(left, 0), self._heading_tokens, PRIORITY)
+
+    def _shortened_working(self, states: Sequence[Record], room: int) -> tuple[Item, ...]:
+        """The state of the task without its longest parts, as far as there is no room for it as it is."""
+        items = []
+        room -= self._heading_tokens("working")
+        for record in states:
+            item = self._item("working", record)
+            if item.tokens > room and (text := shortened_state(record, room, self._count)):
+                item = Item(record.id, text, self._count(text) + 1, whole=False)
+            items.append(item)
+            room -= item.tokens
+        return tuple(items)
 
     def _item(self, section: str, record: Record, month: str = "") -> Item:
         text = line_of(section, record)

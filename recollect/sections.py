@@ -27,6 +27,7 @@ from recollect.policies.keys import KEYS, ROLES, key_of
 from recollect.policies.learnings import Shown, for_prompt
 from recollect.policies.merging import normal
 from recollect.policies.notes import TOGETHER, Noted, note
+from recollect.policies.tokens import TokenCounter
 from recollect.records import HOUR_MS, Hit, Record, Scope, as_datetime, iso
 
 ENTITIES_MAX = 5
@@ -325,11 +326,29 @@ def dated_line(record: Record, text: str | None = None) -> str:
 
 
 def _working_line(record: Record) -> str:
+    return "\n".join(_state_lines(record).values())
+
+
+def _state_lines(record: Record) -> dict[str, str]:
+    """The state of the task, a line for each of its parts."""
     state = record.data["state"]
     plain = {
         key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in state.items()
     }
-    return "\n".join(f"- {safe(str(key))}: {safe(value)}" for key, value in plain.items())
+    return {key: f"- {safe(str(key))}: {safe(value)}" for key, value in plain.items()}
+
+
+def shortened_state(record: Record, tokens_max: int, count: TokenCounter) -> str:
+    """The state of the task without its longest parts, of which only the names stay; empty if not even these fit."""
+    lines = _state_lines(record)
+    sizes = {key: count(line) + 1 for key, line in lines.items()}
+    tokens = sum(sizes.values())
+    for key in sorted(sizes, key=lambda key: -sizes[key]):
+        if tokens <= tokens_max:
+            break
+        lines[key] = f"- {safe(str(key))}: …"
+        tokens += count(lines[key]) + 1 - sizes[key]
+    return "\n".join(lines.values()) if tokens <= tokens_max else ""
 
 
 _LINES: dict[str, Callable[[Record], str]] = {

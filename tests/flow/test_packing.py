@@ -160,3 +160,18 @@ async def test_a_last_turn_that_is_too_long_for_the_recent_messages_is_remembere
     assert "Write me the parser" in context.found and "assistant: Here it is:" in context.found
     assert context.tokens <= max_tokens
     assert "recent" in {out.section for out in alone.report.left_out}, "who limits the window gets no more than that"
+
+
+@pytest.mark.parametrize("policy", [None, {"shares": {"working": 0.1}}])
+async def test_a_state_of_the_task_that_is_too_long_goes_in_without_its_longest_parts(policy):
+    async with Memory.open("memory://", clock=ManualClock(), worker=False) as memory:
+        chat = memory.user("ben").session("monday")
+        await chat.working.set({"page": "/orders/17", "scratchpad": FILLER * 300, "steps": ["ask", "look"]})
+        await chat.add_interaction("Hello.", "Hi.")
+        for budget in (1_000, 4_000):
+            context = await chat.get_context("What is open?", max_tokens=budget, policy=policy)
+            assert "- page: /orders/17\n- scratchpad: …\n" in context.system
+            assert context.tokens <= budget
+            assert [kept.whole for kept in context.report.kept if kept.section == "working"] == [False]
+        whole = await chat.get_context("What is open?", max_tokens=30_000)
+    assert FILLER * 300 in whole.system
