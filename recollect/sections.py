@@ -36,6 +36,9 @@ ASKED_CHARACTERS = 2_000
 """How much of a question is searched for names: a pasted document names everybody."""
 RELATIONS_MAX = 8
 """Relations that are shown of one entity."""
+VALUES_A_LINE = 20
+"""Values of a set in one line of the notes about the user. Of more, the newest are in it, the others in lines at the
+end: not all of them may fit."""
 FOUND_SECTIONS = ("episodes", "knowledge")
 """Sections that are filled by what search finds; the others have rules of their own."""
 
@@ -128,6 +131,7 @@ async def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Rec
 async def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
     """Facts, then preferences, as notes: values of a set are grouped, and so are keys that belong together."""
     lines: list[Record] = []
+    older: list[Record] = []
     kin = _kin(index, now)
     layers = [index.of_layer(layer, now) for layer in FACT_LAYERS]  # all as of one moment
     pace = Pace()
@@ -141,17 +145,19 @@ async def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence
         taken = {name for more in together.values() for name, _ in more}
         for key in sorted(by_key.keys() - taken, key=lambda key: (_ORDER.get(key, len(_ORDER)), key)):
             values, more = by_key[key], together[key]
-            told = note(
-                key,
-                [_noted(record, kin, now) for record in values],
-                [(name, _noted(record, kin, now)) for name, record in more],
-            )
-            first, *rest = (*values, *(record for _, record in more))
-            lines.append(first.with_(content=told))
-            also[first.id] = rest
-            await pace.done(1 + len(rest))
+            for start in reversed(range(0, len(values), VALUES_A_LINE)):
+                some, joined = values[start : start + VALUES_A_LINE], more if start == 0 else []
+                told = note(
+                    key,
+                    [_noted(record, kin, now) for record in some],
+                    [(name, _noted(record, kin, now)) for name, record in joined],
+                )
+                first, *rest = (*some, *(record for _, record in joined))
+                (lines if start + VALUES_A_LINE >= len(values) else older).append(first.with_(content=told))
+                also[first.id] = rest
+                await pace.done(1 + len(rest))
         lines += [record for record in held if "key" not in record.data]
-    return lines
+    return [*lines, *older]
 
 
 def _together(key: str, by_key: Mapping[str, Sequence[Record]]) -> list[tuple[str, Record]]:

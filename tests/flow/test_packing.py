@@ -175,3 +175,16 @@ async def test_a_state_of_the_task_that_is_too_long_goes_in_without_its_longest_
             assert [kept.whole for kept in context.report.kept if kept.section == "working"] == [False]
         whole = await chat.get_context("What is open?", max_tokens=30_000)
     assert FILLER * 300 in whole.system
+
+
+async def test_of_a_long_list_in_the_profile_the_newest_part_goes_in_and_takes_nothing_from_other_lines():
+    async with Memory.open("memory://", clock=ManualClock(), worker=False) as memory:
+        ben = memory.user("ben")
+        for start in range(0, 300, 30):
+            await ben.upsert_facts([{"key": "likes", "value": f"dish {n}"} for n in range(start, start + 30)])
+        await ben.add_fact("zodiac", "Libra")
+        context = await ben.get_context("What shall I cook?", max_tokens=1_000)
+        whole = await ben.get_context("What shall I cook?", max_tokens=8_000)
+    assert "dish 299" in context.system and "Zodiac: Libra" in context.system and "dish 0," not in context.system
+    assert all(f"dish {n}" in whole.system for n in range(300))
+    assert len({source.id for source in whole.sources if source.layer == "fact"}) == 301
