@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +19,7 @@ from recollect.conversation import Conversation, spoken
 from recollect.errors import Unavailable
 from recollect.index import PartitionIndex
 from recollect.layers import LASTING, SECTIONS
-from recollect.pace import Pace
+from recollect.pace import CHARACTERS, Pace, apart
 from recollect.policies import fitting, scoring
 from recollect.policies.fencing import fenced, shown
 from recollect.policies.fitting import Item, LeftOut, Section
@@ -470,9 +471,12 @@ class ContextBuilder:
         allowed = fitting.allowances(sizes, [scores.get(record.id, best) for record in records], room, LINE_LEAST)
         for place, (record, tokens_max) in enumerate(zip(records, allowed, strict=True)):
             if sizes[place] > tokens_max:
-                text = trimmed(record.content, found.wanted, tokens_max - LINE_HEAD, self._count, found.language)
+                size = LONG_TEXTS * len(record.content)
+                room = tokens_max - LINE_HEAD
+                shortened = partial(trimmed, record.content, found.wanted, room, self._count, found.language)
+                text = await apart(shortened, size // CHARACTERS)
                 items[place] = self._dated_item(record, text)
-                await pace.done(characters=LONG_TEXTS * len(record.content))
+                await pace.done(characters=size)
         return Section("knowledge", tuple(items), SHARES["knowledge"] * scale)
 
     def _context(

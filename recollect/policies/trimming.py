@@ -17,8 +17,8 @@ from recollect.policies.words import terms_among
 GAP = " … "
 """Marks where something was left out, so that a reader knows that it is an excerpt."""
 GAP_TOKENS = 3
-CHARACTERS_MAX = 20_000
-"""How many characters of a text are read. What lies beyond is logs and pasted documents."""
+CHARACTERS_MAX = 65_536
+"""How many characters of a text are read: as many as one may have, since search finds what is at its end."""
 WORDS_MAX = 40
 """A longer sentence is cut, so that a text without full stops can be shortened too."""
 WORD_CHARACTERS = 200

@@ -188,3 +188,11 @@ async def test_of_a_long_list_in_the_profile_the_newest_part_goes_in_and_takes_n
     assert "dish 299" in context.system and "Zodiac: Libra" in context.system and "dish 0," not in context.system
     assert all(f"dish {n}" in whole.system for n in range(300))
     assert len({source.id for source in whole.sources if source.layer == "fact"}) == 301
+
+
+async def test_what_is_asked_for_is_shown_from_the_end_of_the_longest_text_too():
+    async with Memory.open("memory://", clock=ManualClock(), worker=False) as memory:
+        ben = memory.user("ben")
+        await ben.add_memory(FILLER * 600 + ANSWER)
+        context = await ben.get_context("What is the lighthouse keeper of Skagen called?", max_tokens=1_000)
+    assert ANSWER in context.system
