@@ -29,7 +29,7 @@ BEFORE, BEHIND = 0.2, 0.3
 """What a sentence gets of the weight of the one after it and of the one before it: answers come after."""
 
 # What ends a sentence. It begins with the sign itself, which is quicker to search for than what precedes a gap.
-_END = pattern_of(r"[.!?…][\"'”’)*_]*\s+|[。！？](?:[\"'”’)*_]*\s+)?")
+_END = pattern_of(r"[.!?…؟۔।॥።։][\"'”’)*_]*\s+|[。！？។။](?:[\"'”’)*_]*\s+)?")
 _PAUSE = pattern_of(r"(?<=[，、；：])")
 
 _ORDINAL = pattern_of(

@@ -49,6 +49,8 @@ def test_a_word_as_long_as_a_file_is_cut() -> None:
 
 def test_sentence_ends_of_other_languages_are_recognised() -> None:
     assert sentences("我去了海边。天气很好！") == ["我去了海边。", "天气很好！"]
+    assert sentences("हम पार्क में गए। मौसम अच्छा था।") == ["हम पार्क में गए।", "मौसम अच्छा था।"]
+    assert sentences("أين تسكن؟ أسكن في القاهرة.") == ["أين تسكن؟", "أسكن في القاهرة."]
 
 
 def test_a_long_sentence_of_a_script_without_spaces_is_shortened_and_loses_nothing_unmarked() -> None:
