@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +19,7 @@ from recollect.conversation import Conversation, spoken
 from recollect.errors import Unavailable
 from recollect.index import PartitionIndex
 from recollect.layers import LASTING, SECTIONS
-from recollect.pace import Pace
+from recollect.pace import CHARACTERS, Pace, apart
 from recollect.policies import fitting, scoring
 from recollect.policies.fencing import fenced, shown
 from recollect.policies.fitting import Item, LeftOut, Section
@@ -31,7 +32,7 @@ from recollect.prompt import Prompt, Talk, heading
 from recollect.recall import Question, Recall
 from recollect.records import Clock, Hit, Record, Scope, iso
 from recollect.reranking import Reranker
-from recollect.sections import FOUND_SECTIONS, Asking, dated_line, gather, line_of
+from recollect.sections import FOUND_SECTIONS, Asking, dated_line, gather, line_of, shortened_state
 
 SHARES = {
     "instructions": 0.10,
@@ -65,6 +66,7 @@ what lasts takes no more than this share, so that the best of what was found has
 RECENT_FLOOR = 400
 """Tokens that the newest messages always get, if the budget has them."""
 FLOORS = {
+    "instructions": 1.0,
     "profile": 0.04,
     "working": 0.04,
     "knowledge": 0.10,
@@ -73,8 +75,10 @@ FLOORS = {
     "episodes": 0.04,
     "entities": 0.03,
 }
-"""The share a section gets however much the others hold: room for its best. Instructions come first and need none;
-together with the newest messages the floors add up to less than the whole."""
+"""The share a section gets however much the others hold: room for its best. Instructions are followed, so they come
+before all else that lasts; the other floors, with the newest messages, add up to less than the whole."""
+BEST_FOUND = 0.20
+"""The floor for what was found, if its best line needs so much: a shorter one would go in instead of the best."""
 FOUND_MAX = 50
 """Hits that are considered for a context."""
 FEWEST, NEAR = 10, 0.55
@@ -85,9 +89,11 @@ WORDS_LEAST, LITTLE_CHARACTERS = 3, 100
 LINE_LEAST = 60
 """No remembered line is cut below this many tokens: shorter ones too often lose what was asked for."""
 CHARACTERS_A_TOKEN, LINE_HEAD = 4, 14
-"""Estimates the length of a line before it is counted: its text, and the tokens of the day and name before it."""
+"""Estimates the length of a line that is not counted: its text, and the tokens of the day and name before it."""
 LONG_TEXTS = 5
 """How much longer it takes to shorten a text than to read it, in the units of `pace.py`."""
+LAST_TURN = 6
+"""Of a last turn that is too long for the recent messages, so many messages are remembered: the newest."""
 JUDGED = 5
 """Whether there is an answer is judged by the best of this many first hits."""
 TOLD_MAX = 10
@@ -344,7 +350,12 @@ class ContextBuilder:
         said = {message.id for unit in talk.units for message in unit}
         packed = await self._fit(found, _without(records, said), talk, left, room)
         unsaid = said - _said_in(packed, talk)
-        if any(record.id in unsaid for record in records["knowledge"]):
+        found_at_first = records
+        if not small and policy.window is None and policy.has_section("knowledge"):
+            records = _with_last_turn(records, recent, said - unsaid)
+        if records is not found_at_first or any(record.id in unsaid for record in records["knowledge"]):
+            out += [each for each in packed.left_out if each.section == "recent"]
+            talk = talk.without(unsaid)
             packed = await self._fit(found, _without(records, said - unsaid), talk, left, room)
         kept = {name: list(items) for name, items in (lasting.kept | packed.kept).items()}
         doubled = _said_in(packed, talk)
@@ -414,28 +425,58 @@ class ContextBuilder:
         taken = sum(section.size for section in sections)
         share = max(int(SHARES["knowledge"] * room.tokens), left - taken)
         share = min(share, room.most.get("knowledge", share))
-        sections.append(room.bounds(await self._knowledge_section(found, records["knowledge"], share, scale)))
+        knowledge = await self._knowledge_section(found, records["knowledge"], share, scale)
+        best = sum(item.tokens for item in knowledge.items[:1]) + self._heading_tokens("knowledge")
+        sections.append(room.bounds(replace(knowledge, floor=min(best, int(BEST_FOUND * room.tokens)))))
+        packed = fitting.pack(sections, max(left, 0), self._heading_tokens, PRIORITY)
+        if all(out.section != "working" for out in packed.left_out):
+            return packed
+        spare = max(int(SHARES["working"] * room.tokens), left - packed.tokens)
+        shorter = self._shortened_working(records["working"], min(spare, room.most.get("working", spare)))
+        sections = [replace(each, items=shorter) if each.name == "working" else each for each in sections]
         return fitting.pack(sections, max(left, 0), self._heading_tokens, PRIORITY)
+
+    def _shortened_working(self, states: Sequence[Record], room: int) -> tuple[Item, ...]:
+        """The state of the task without its longest parts, as far as there is no room for it as it is."""
+        items = []
+        room -= self._heading_tokens("working")
+        for record in states:
+            item = self._item("working", record)
+            if item.tokens > room and (text := shortened_state(record, room, self._count)):
+                item = Item(record.id, text, self._count(text) + 1, whole=False)
+            items.append(item)
+            room -= item.tokens
+        return tuple(items)
 
     def _item(self, section: str, record: Record, month: str = "") -> Item:
         text = line_of(section, record)
         text = undated(text, month) if section == "profile" else text
         return Item(record.id, text, self._count(text) + 1)
 
+    def _dated_item(self, record: Record, text: str) -> Item:
+        line = dated_line(record, text)
+        return Item(record.id, line, self._count(line) + 1, whole=text == record.content)
+
     async def _knowledge_section(self, found: _Found, records: Sequence[Record], room: int, scale: float) -> Section:
         """What was found, each line as long as it deserves: if room is short, long texts are shortened."""
         scores = {hit.id: hit.score for hit in found.hits}
-        sizes = [len(record.content) // CHARACTERS_A_TOKEN + LINE_HEAD for record in records]
-        allowed = fitting.allowances(sizes, [scores[record.id] for record in records], room, LINE_LEAST)
+        best = max(scores.values(), default=1.0)  # of the last turn, which need not have been found
         items = []
         pace = Pace()
-        for record, size, tokens_max in zip(records, sizes, allowed, strict=True):
-            text = record.content
-            if size > tokens_max:
-                text = trimmed(text, found.wanted, tokens_max - LINE_HEAD, self._count, found.language)
-            line = dated_line(record, text)
-            items.append(Item(record.id, line, self._count(line) + 1, whole=text == record.content))
-            await pace.done(characters=LONG_TEXTS * len(record.content))
+        for record in records:
+            items.append(self._dated_item(record, record.content))
+            await pace.done(characters=len(record.content))
+        sizes = [item.tokens for item in items]
+        room -= self._heading_tokens("knowledge")
+        allowed = fitting.allowances(sizes, [scores.get(record.id, best) for record in records], room, LINE_LEAST)
+        for place, (record, tokens_max) in enumerate(zip(records, allowed, strict=True)):
+            if sizes[place] > tokens_max:
+                size = LONG_TEXTS * len(record.content)
+                room = tokens_max - LINE_HEAD
+                shortened = partial(trimmed, record.content, found.wanted, room, self._count, found.language)
+                text = await apart(shortened, size // CHARACTERS)
+                items[place] = self._dated_item(record, text)
+                await pace.done(characters=size)
         return Section("knowledge", tuple(items), SHARES["knowledge"] * scale)
 
     def _context(
@@ -457,8 +498,9 @@ class ContextBuilder:
             sections.append(ContextSection("recent", spoken_text, prompt.said_tokens, len(prompt.said)))
             sections.sort(key=lambda section: SECTIONS.index(section.name))
         listed = [Kept(name, item.id, item.tokens, item.whole) for name in SECTIONS for item in kept.get(name, ())]
-        # What is among the messages does not count as left out just because it is not remembered as well.
+        # What is among the messages is not left out just because it is not remembered as well, nor the other way round.
         stands = {message.id: message for message in prompt.said}
+        inside = stands.keys() | {each.id for each in listed}
         by_id = {record.id: record for held in records.values() for record in held} | stands
         return Context(
             query=found.question.text,
@@ -466,7 +508,7 @@ class ContextBuilder:
             messages=prompt.messages(),
             sections=tuple(sections),
             tokens=tokens,
-            report=Report(tuple(listed), tuple(out for out in left_out if out.id not in stands), max_tokens),
+            report=Report(tuple(listed), tuple(out for out in left_out if out.id not in inside), max_tokens),
             sources=tuple(
                 _source(record, each.section)
                 for each in listed
@@ -514,6 +556,31 @@ def _says_little(record: Record, found: _Found) -> bool:
         return False
     words = terms(record.content, found.language)
     return len(words) < WORDS_LEAST and found.wanted.keys().isdisjoint(words)
+
+
+def _with_last_turn(
+    records: dict[str, list[Record]], recent: Sequence[Record], said: set[str]
+) -> dict[str, list[Record]]:
+    """The records with what the recent messages cannot hold of the last turn: behind the best hit, to be shortened."""
+    turn = [message for message in _last_turn(recent) if message.id not in said]
+    if not turn:
+        return records
+    best, rest = records["knowledge"][:1], records["knowledge"][1:]
+    held = {message.id for message in turn}
+    turn = [message for message in turn if message not in best]
+    return records | {"knowledge": [*best, *turn, *(each for each in rest if each.id not in held)]}
+
+
+def _last_turn(recent: Sequence[Record]) -> list[Record]:
+    """The newest messages, back to the last one of the user that was answered."""
+    turn: list[Record] = []
+    answered = False
+    for message in reversed(recent[-LAST_TURN:]):
+        turn.append(message)
+        if answered and message.data["role"] == "user":
+            break
+        answered = answered or message.data["role"] != "user"
+    return turn
 
 
 def _without(records: dict[str, list[Record]], said: set[str]) -> dict[str, list[Record]]:

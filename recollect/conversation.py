@@ -344,6 +344,8 @@ class Conversation:
         if record is None and not split.older:
             return kept
         text = await self._told_with(record, split.older)
+        if not text:  # instructions and output of tools alone: there is nothing to tell about them
+            return kept
         return [self._summary_message(text, record, split.older), *kept]
 
     async def _told_with(self, record: Record | None, older: Sequence[Record]) -> str:

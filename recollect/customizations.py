@@ -141,7 +141,7 @@ class Customizations(Handle):
         def change(held: Sequence[Record], now: int) -> Sequence[Record]:
             by_id = {record.data["id"]: record for record in held}
             if sorted(wanted) != sorted(by_id):
-                raise ValidationError("must name each instruction once; list them and try again", field="ids")
+                raise ValidationError("must name each instruction once, without defaults of the org", field="ids")
             return [by_id[id].with_(data={**by_id[id].data, "order": order}) for order, id in enumerate(wanted)]
 
         return [Customization.from_record(record) for record in await self._change(change)]

@@ -44,7 +44,18 @@ from recollect.policies.facts import (
     text_mark,
 )
 from recollect.policies.graphs import SAID_BY_FACTS
-from recollect.policies.keys import AT_ODDS, FOLLOWERS, OPPOSITES, PEOPLE, Key, is_without_work, key_of, same_value
+from recollect.policies.keys import (
+    AT_ODDS,
+    FOLLOWERS,
+    KEY_MAX,
+    OPPOSITES,
+    PEOPLE,
+    Key,
+    is_sentence,
+    is_without_work,
+    key_of,
+    same_value,
+)
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.unlearning import resettled
@@ -665,6 +676,8 @@ def _key(name: object) -> Key:
     key = key_of(validate.identifier(name, "key"))
     if not key.name:
         raise ValidationError("must have a letter or a digit", field="key")
+    if is_sentence(str(name)):
+        raise ValidationError(f"must have at most {KEY_MAX} characters; a longer text is a memory", field="key")
     return key
 
 

@@ -7,7 +7,7 @@ counted here too, for the prompt as a whole, because the counts of its parts do 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,10 @@ class Talk:
         """These messages, in units that stay together."""
         tokens = {each.id: message_tokens(count, each.data["role"], spoken(each)) for each in messages}
         return cls(fitting.units(messages), tokens)
+
+    def without(self, ids: Container[str]) -> Talk:
+        """The same without these messages."""
+        return Talk([unit for unit in self.units if unit[0].id not in ids], self.tokens)
 
     def tokens_of(self, messages: Sequence[Record]) -> int:
         """Tokens of some of the messages."""

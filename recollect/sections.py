@@ -27,6 +27,7 @@ from recollect.policies.keys import KEYS, ROLES, key_of
 from recollect.policies.learnings import Shown, for_prompt
 from recollect.policies.merging import normal
 from recollect.policies.notes import TOGETHER, Noted, note
+from recollect.policies.tokens import TokenCounter
 from recollect.records import HOUR_MS, Hit, Record, Scope, as_datetime, iso
 
 ENTITIES_MAX = 5
@@ -35,6 +36,9 @@ ASKED_CHARACTERS = 2_000
 """How much of a question is searched for names: a pasted document names everybody."""
 RELATIONS_MAX = 8
 """Relations that are shown of one entity."""
+VALUES_A_LINE = 20
+"""Values of a set in one line of the notes about the user. Of more, the newest are in it, the others in lines at the
+end: not all of them may fit."""
 FOUND_SECTIONS = ("episodes", "knowledge")
 """Sections that are filled by what search finds; the others have rules of their own."""
 
@@ -78,7 +82,7 @@ async def gather(index: PartitionIndex, shared: PartitionIndex, asking: Asking, 
     records["instructions"] = _instructions(index, shared, scope, now)
     learnings = [record for each in (index, shared) for record in each.of_layer("learning", now)]
     records["learnings"] = for_prompt(learnings, now, asking.learnings)
-    records["summary"] = [asking.summary] if asking.summary else []
+    records["summary"] = [asking.summary] if asking.summary and asking.summary.content else []
     states = (index.head("working", each, now) for each in dict.fromkeys((Scope(scope.org, scope.user), scope)))
     records["working"] = [state for state in states if state is not None]
     said = {message.id for message in asking.recent}
@@ -127,6 +131,7 @@ async def _profile(index: PartitionIndex, now: int, also: dict[str, Sequence[Rec
 async def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence[Record]]) -> list[Record]:
     """Facts, then preferences, as notes: values of a set are grouped, and so are keys that belong together."""
     lines: list[Record] = []
+    older: list[Record] = []
     kin = _kin(index, now)
     layers = [index.of_layer(layer, now) for layer in FACT_LAYERS]  # all as of one moment
     pace = Pace()
@@ -140,17 +145,19 @@ async def _noted_lines(index: PartitionIndex, now: int, also: dict[str, Sequence
         taken = {name for more in together.values() for name, _ in more}
         for key in sorted(by_key.keys() - taken, key=lambda key: (_ORDER.get(key, len(_ORDER)), key)):
             values, more = by_key[key], together[key]
-            told = note(
-                key,
-                [_noted(record, kin, now) for record in values],
-                [(name, _noted(record, kin, now)) for name, record in more],
-            )
-            first, *rest = (*values, *(record for _, record in more))
-            lines.append(first.with_(content=told))
-            also[first.id] = rest
-            await pace.done(1 + len(rest))
+            for start in reversed(range(0, len(values), VALUES_A_LINE)):
+                some, joined = values[start : start + VALUES_A_LINE], more if start == 0 else []
+                told = note(
+                    key,
+                    [_noted(record, kin, now) for record in some],
+                    [(name, _noted(record, kin, now)) for name, record in joined],
+                )
+                first, *rest = (*some, *(record for _, record in joined))
+                (lines if start + VALUES_A_LINE >= len(values) else older).append(first.with_(content=told))
+                also[first.id] = rest
+                await pace.done(1 + len(rest))
         lines += [record for record in held if "key" not in record.data]
-    return lines
+    return [*lines, *older]
 
 
 def _together(key: str, by_key: Mapping[str, Sequence[Record]]) -> list[tuple[str, Record]]:
@@ -325,11 +332,29 @@ def dated_line(record: Record, text: str | None = None) -> str:
 
 
 def _working_line(record: Record) -> str:
+    return "\n".join(_state_lines(record).values())
+
+
+def _state_lines(record: Record) -> dict[str, str]:
+    """The state of the task, a line for each of its parts."""
     state = record.data["state"]
     plain = {
         key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in state.items()
     }
-    return "\n".join(f"- {safe(str(key))}: {safe(value)}" for key, value in plain.items())
+    return {key: f"- {safe(str(key))}: {safe(value)}" for key, value in plain.items()}
+
+
+def shortened_state(record: Record, tokens_max: int, count: TokenCounter) -> str:
+    """The state of the task without its longest parts, of which only the names stay; empty if not even these fit."""
+    lines = _state_lines(record)
+    sizes = {key: count(line) + 1 for key, line in lines.items()}
+    tokens = sum(sizes.values())
+    for key in sorted(sizes, key=lambda key: -sizes[key]):
+        if tokens <= tokens_max:
+            break
+        lines[key] = f"- {safe(str(key))}: …"
+        tokens += count(lines[key]) + 1 - sizes[key]
+    return "\n".join(lines.values()) if tokens <= tokens_max else ""
 
 
 _LINES: dict[str, Callable[[Record], str]] = {

@@ -24,7 +24,7 @@ from recollect.policies.dates import DAYS
 from recollect.policies.fitting import Unit, messages_of, units
 from recollect.policies.importance import importance, kind_of, lowered
 from recollect.policies.patterns import pattern_of
-from recollect.policies.words import STOP_WORDS, query_terms, terms
+from recollect.policies.words import LETTERS, STOP_WORDS, is_unspaced, query_terms, terms
 from recollect.records import HOUR_MS, TRUSTS, Record, as_datetime
 
 EXTRACTOR = "episodes-2"
@@ -122,7 +122,7 @@ _OPENING = pattern_of(
 _NUMBER = pattern_of(r"\d")
 _MARKS = pattern_of(r"\*\*|__|`")
 _STRAIGHT = str.maketrans("“”", '""')
-_TOKEN = pattern_of(r"[^\W_]+(?:['’.-][^\W_]+)*|[.!?,;:()\n\"“”]")
+_TOKEN = pattern_of(rf"(?:(?!_)[{LETTERS}])+(?:['’.-](?:(?!_)[{LETTERS}])+)*|[.!?,;:()\n\"“”]")
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE = pattern_of(
@@ -425,7 +425,7 @@ def _is_told(point: Point) -> bool:
 
 def _says_something(point: Point) -> bool:
     words = (word for word in _TOKEN.findall(point.text) if word[0].isalnum() and not _is_dull(word))
-    return sum(1 for _ in words) >= CONTENT_WORDS_MIN
+    return sum(len(word) // 2 if is_unspaced(word) else 1 for word in words) >= CONTENT_WORDS_MIN
 
 
 def _weight(quoted: Sequence[Point]) -> float:
@@ -510,7 +510,7 @@ def _phrases(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """Runs of up to three adjacent content words: their stems, and how they were said."""
     run: list[str] = []
     for word in [*_TOKEN.findall(text), "."]:
-        if word[0].isalpha() and len(word) > 2 and not _is_dull(word):
+        if word[0].isalpha() and len(word) > 2 and not is_unspaced(word) and not _is_dull(word):
             run.append(word)
             continue
         for start in range(len(run)):

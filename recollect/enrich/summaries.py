@@ -15,6 +15,8 @@ from typing import Any
 from recollect.policies.importance import explain_importance
 from recollect.policies.merging import Statement
 from recollect.policies.patterns import pattern_of
+from recollect.policies.trimming import stops_of_ordinals
+from recollect.policies.words import LETTERS
 from recollect.records import Record
 
 SCORE_MIN = 0.2
@@ -52,11 +54,11 @@ _COMMITMENT = pattern_of(
 )
 _DANGLING = pattern_of(r"(?:it|its|it's|this|that|these|those|they|then|he|she|also|and|but|or|so|which)\b")
 _FENCE = pattern_of(r"\s{0,12}(?:```|~~~)")
-_SIGN = pattern_of(r"[^\w *]")
+_SIGN = pattern_of(rf"[^{LETTERS} *]")
 _MARKER = pattern_of(r"\s{0,40}(?:(?:[-*+•>]|#{1,6}|\d{1,3}[.)])\s{1,8}){1,3}")
-_WIDE_STOP = pattern_of(r"(?<=[。！？])")
+_WIDE_STOP = pattern_of(r"(?<=[。！？។။])")
 _WORD = pattern_of(r"\S+")
-_STOPS = (".", "!", "?", "…", "。", "！", "？")
+_STOPS = (*".!?…。！？", *"؟۔।॥።։។။")
 _OPENING = "\"'“‘([*_"
 _CLOSING = "\"'”’)]*_"
 _ABBREVIATIONS = frozenset({"dr.", "mr.", "mrs.", "ms.", "prof.", "st.", "e.g.", "i.e.", "vs.", "approx.", "no."})
@@ -233,9 +235,10 @@ def sentences(text: str) -> Iterator[tuple[str, bool]]:
 
 def _spaced_sentences(line: str) -> Iterator[str]:
     start = None
+    ordinals = stops_of_ordinals(line)
     for match in _WORD.finditer(line):
         start = match.start() if start is None else start
-        if _ends_sentence(match.group()):
+        if match.end() - 1 not in ordinals and _ends_sentence(match.group()):
             yield line[start : match.end()]
             start = None
     if start is not None:

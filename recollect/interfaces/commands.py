@@ -117,7 +117,10 @@ PANELS: dict[str, dict[str, Entry]] = {
             "models.models", "Build the embedding model all-MiniLM-L6-v2 for this machine, or list what is built."
         ),
         "worker": Entry("operating.worker", "Process what was said until Ctrl-C: embed, rate, merge, summarise."),
-        "stats": Entry("operating.stats", "Show how much is remembered, which jobs are waiting, and what is in use."),
+        "stats": Entry(
+            "operating.stats",
+            "Show how much is remembered, how it grows, how old it is, which jobs are waiting, and what is in use.",
+        ),
         "doctor": Entry("operating.doctor", "Check this installation and its memories; nothing is changed."),
         "bench": Entry(
             "measuring.bench",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,13 @@ from recollect.errors import NotFound, ValidationError
 from recollect.graph import Graph
 from recollect.interfaces.drawing import to_dot, to_svg
 from recollect.interfaces.files import check_target, write_lines
-from recollect.interfaces.knowing import percent, show_found
+from recollect.interfaces.knowing import percent, show_found, when_true
 from recollect.interfaces.options import Json, Org, OrgWide, Url, json_of, look, place, run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, plural, say, table, visible
 from recollect.interfaces.whose import Whose
 from recollect.memory import Memory
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
+from recollect.records import as_datetime
 
 EntityType = Annotated[str, typer.Argument(help="What kind of thing, such as customer or order.")]
 EntityId = Annotated[str, typer.Argument(help="Its id in the system it comes from.")]
@@ -212,7 +214,8 @@ def graph_relate(
             subject, relation, object, confidence=confidence, valid_from=since, valid_to=until
         )  # fmt: skip
 
-    _show_relation("Known now", run(whose.url, tell), whose.as_json)
+    told = run(whose.url, tell)
+    _show_relation(when_true(_datetime(told.valid_from), _datetime(told.valid_to)), told, whose.as_json)
 
 
 def graph_end(
@@ -255,6 +258,10 @@ def _graph(memory: Memory, whose: Whose, org_wide: bool) -> Graph:
 def _told(entity: Entity) -> str:
     also = f", also called {', '.join(entity.aliases)}" if entity.aliases else ""
     return f"{one_line(entity.name, 128)} ({entity.type}){one_line(also, 300)}"
+
+
+def _datetime(moment: int | None) -> datetime | None:
+    return None if moment is None else as_datetime(moment)
 
 
 def _show_relation(done: str, relation: Relation, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -42,6 +42,8 @@ def profile(whose: Whose, as_of: AsOf = None, known_at: KnownAt = None) -> None:
     is_empty = not known.facts and not known.preferences
     if whose.as_json:
         emit(known.to_dict())
+    elif is_empty and (as_of or known_at):
+        say(f"Nothing is known of that time about {whose.in_words}")
     elif is_empty:
         say(f"Nothing is known about {whose.in_words}")
         say("Facts are learned from what is said in `recollect chat`, or stated with `recollect facts set`.")
@@ -133,7 +135,9 @@ def facts_set(
         fact = await held.add(key, value, confidence=confidence, valid_from=since, valid_to=until)
         return [fact]
 
-    _show_facts("Known now", _told(whose.url, tell), whose.as_json)
+    facts = _told(whose.url, tell)
+    when = when_true(facts[0].valid_from, facts[0].valid_to)
+    _show_facts(when, facts, whose.as_json)
 
 
 def facts_correct(
@@ -227,12 +231,21 @@ def _told(url: str | None, step: Callable[[Memory], Awaitable[list[Fact]]]) -> l
     return run(url, tell)
 
 
+def when_true(since: datetime | None, until: datetime | None) -> str:
+    """What was just stated, in words: whether it holds now, is over, or is yet to begin."""
+    now = datetime.now(UTC)
+    if since is not None and since > now:
+        return f"Known from {_day(since)} on"
+    return f"Known until {_day(until)}" if until is not None and until <= now else "Known now"
+
+
 def _show_facts(done: str, facts: Sequence[Fact], as_json: bool) -> None:
     if as_json:
         emit([fact.to_dict() for fact in facts])
         return
     for fact in facts:
-        since = f", since {_day(fact.valid_from)}" if fact.valid_from and not fact.valid_to else ""
+        has_begun = fact.valid_from is not None and fact.valid_from <= datetime.now(UTC)
+        since = f", since {_day(fact.valid_from)}" if has_begun and not fact.valid_to else ""
         say(f"{done}: {one_line(fact.key, 64)} = {one_line(fact.value, 200)}{since}.")
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import accumulate
 from typing import Annotated, Any
 
 import typer
@@ -31,8 +32,9 @@ from recollect.interfaces.output import (
 from recollect.interfaces.stopping import asked_to_stop
 from recollect.layers import told_counts
 from recollect.memory import Memory
+from recollect.policies.ages import GROWING, RECORDS_READ, USERS_READ, ages
 from recollect.policies.recurring import RESTS_ON
-from recollect.records import Record
+from recollect.records import Record, system_clock
 from recollect.settings import Settings
 from recollect.stores.contract import FAIL, OK, WARN, is_veil
 from recollect.upkeep import Maintained
@@ -188,7 +190,10 @@ def users(
 
 
 def stats(url: Url = None, as_json: Json = False) -> None:
-    """Show how much is remembered, which jobs are waiting, and what is in use.
+    """Show how much is remembered, how it grows, how old it is, which jobs are waiting, and what is in use.
+
+    Growth, ages and use are those of up to 25 users and their newest 1,000 records in each layer. How fast a server
+    answers, and how often from memory, is on its console and at /metrics.
 
     Example: recollect stats --json
     """
@@ -204,6 +209,7 @@ def stats(url: Url = None, as_json: Json = False) -> None:
                 "scheduled": survey.jobs_scheduled,
             },
             "bytes": survey.bytes,
+            **await _sampled(memory),
             "uses": memory.describe(),
         }
 
@@ -217,11 +223,39 @@ def stats(url: Url = None, as_json: Json = False) -> None:
     rows += [("jobs", f"{jobs['waiting']} waiting, {jobs['running']} running, {jobs['scheduled']} for later")]
     if given_up := found["records"].get("failure"):
         rows += [("given up", f"{plural(given_up, 'job')}; see `recollect worker --failures`")]
-    rows += [("size", size(found["bytes"]))]
+    rows += [("size", size(found["bytes"])), *_grown(found)]
     for holds, store in uses["store"].get("parts", {"": uses["store"]}).items():
         rows += [(f"{holds}: {name}" if holds else name, told) for name, told in _kept(store)]
     rows += [("embedder", uses["embedder"]), ("enrichment", uses["enrichment"]), ("token counts", uses["tokens"])]
     table(["what", "found"], rows)
+
+
+async def _sampled(memory: Memory) -> dict[str, Any]:
+    """How old the newest records of some users are, and which share of their memories was ever in a context."""
+    owners = [each for each in await memory.users() if each.user]
+    found: list[Record] = []
+    for each in owners[:USERS_READ]:
+        user = memory.user(each.user, org=each.org)
+        for layer in GROWING:
+            found += (await user.list_memories(layer=layer, limit=RECORDS_READ, newest_first=True))[0]
+    knowledge = [record for record in found if record.layer == "long_term"]
+    used = sum(bool(record.data.get("usage_count")) for record in knowledge)
+    return {
+        "ages": ages((record.when for record in found), system_clock()),
+        "used": used / len(knowledge) if knowledge else None,
+        "users_sampled": min(len(owners), USERS_READ),
+    }
+
+
+def _grown(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The rows about growth, ages and use."""
+    counts = found["ages"]
+    day, week, month = accumulate(counts[f"up to {name}"] for name in ("a day", "a week", "a month"))
+    if any(counts.values()):
+        yield "growth", f"+{day:,} in a day, +{week:,} in a week, +{month:,} in a month"
+        yield "ages", ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+    if found["used"] is not None:
+        yield "used", f"{found['used']:.0%} of the memories have been in a context"
 
 
 def _kept(store: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from unicodedata import normalize
 
 from recollect.policies.patterns import pattern_of
+from recollect.policies.words import LETTERS
 
 KEY_MAX = 64
 """Maximum characters of a key. A longer one is a sentence, not a name."""
@@ -200,7 +202,7 @@ ALIASES: dict[str, str] = {spelling: name for name, spellings in _SPELLINGS.item
 """Other names of known keys, normalised: `job` is `occupation`."""
 
 _BRITISH = (("favourite", "favorite"), ("colour", "color"), ("flavour", "flavor"))
-_NOT_IN_A_KEY = pattern_of(r"[\W_]+")
+_NOT_IN_A_KEY = pattern_of(rf"(?:[^{LETTERS}]|_)+")
 _ARTICLE = pattern_of(r"(?:the|a|an) (?=\S)")
 
 
@@ -213,12 +215,21 @@ def key_of(name: str) -> Key:
     >>> key_of("Favourite Food").name, key_of("job").name, key_of("Allergies").many
     ('favorite_food', 'occupation', True)
     """
-    plain = _NOT_IN_A_KEY.sub("_", name.casefold()).strip("_")
-    for british, american in _BRITISH:
-        plain = plain.replace(british, american)
-    plain = plain[:KEY_MAX].strip("_")
+    plain = _plain(name)[:KEY_MAX].strip("_")
     plain = ALIASES.get(plain, plain)
     return KEYS.get(plain) or Key(plain, label=plain.replace("_", " "))
+
+
+def is_sentence(name: str) -> bool:
+    """Whether a name is too long to be that of a key: only its beginning would count."""
+    return len(_plain(name)) > KEY_MAX
+
+
+def _plain(name: str) -> str:
+    plain = _NOT_IN_A_KEY.sub("_", normalize("NFC", name.casefold())).strip("_")
+    for british, american in _BRITISH:
+        plain = plain.replace(british, american)
+    return plain
 
 
 def same_value(a: str, b: str) -> bool:

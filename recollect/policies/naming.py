@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from recollect.policies.merging import normal
 from recollect.policies.patterns import pattern_of
+from recollect.policies.words import LETTERS
 
 SHORT_NAME = 2
 """A name of at most this many letters must match exactly: "Al" is not the end of "et al"."""
 
-_WORDS = pattern_of(r"\w+")
+_WORDS = pattern_of(rf"[{LETTERS}]+")
 # Thai to Khmer, Japanese, Chinese, Korean: these scripts do not show where names begin and end.
 _UNSPACED = pattern_of("[\u0e00-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -19,6 +20,8 @@ class Text:
     >>> text = Text("Does ACME GmbH pay?")
     >>> text.place("Acme GmbH"), text.place("Acm")
     (5, -1)
+    >>> "राम" in Text("रूम कहाँ है?"), "राम" in Text("राम कहाँ है?")
+    (False, True)
     """
 
     def __init__(self, text: str) -> None:

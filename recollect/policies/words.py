@@ -80,6 +80,11 @@ _ALONE = pattern_of(
 # name of a programming language: c++, f#. Python's \w lacks the vowel signs of many scripts. One character
 # decides whether a word goes on, so that most words end after a single look and nothing is read twice.
 _LETTER = rf"[\w\u0900-\u0963\u0966-\u0dff{_MARKS}]"
+LETTERS = (
+    r"\w\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff"
+    + _MARKS
+)
+"""The same with accents and vowel points, for texts in which they were left: what stands between brackets."""
 _FURTHER = r"['.,](?:(?<=['.])|(?<=\d,)(?=\d{3}(?!\d)))"
 _SIGN = r"[+#](?:(?<=\b[a-z]#)|(?<=\b[a-z]\+)\+)"
 _WORD = pattern_of(rf"{_LETTER}++(?:(?:{_FURTHER}{_LETTER}++)++|{_SIGN})?+")
@@ -118,6 +123,15 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 # Question words only right after another one: "many" in "how many", but not in "many friends".
 _OF_KIND = frozenset({"kind", "kinds", "type", "types", "sort", "sorts"})
 _AFTER = {"how": frozenset({"many", "much", "often", "long"}), "what": _OF_KIND, "which": _OF_KIND}
+
+
+def is_unspaced(word: str) -> bool:
+    """Whether what stands between two spaces may be a whole sentence: Chinese, Japanese, Thai, not Korean.
+
+    >>> [is_unspaced(word) for word in ("猫", "고양이", "cat")]
+    [True, False, False]
+    """
+    return not word.isascii() and not "가" <= word[:1] <= "힣" and _UNSPACED.match(word) is not None
 
 
 def terms(text: str, language: str = "en") -> list[str]:

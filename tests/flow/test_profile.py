@@ -309,6 +309,19 @@ async def test_what_the_user_ended_stays_over_when_another_value_is_rejected(led
     assert (await values(facts, "city"), await values(facts, "country")) == (["Oslo"], [])
 
 
+async def test_a_key_that_is_too_long_is_refused_and_not_cut_off(facts):
+    first, second = (
+        f"{'what the user said about the garden ' * 2}in May",
+        f"{'what the user said about the garden ' * 2}in June",
+    )
+    await facts.add("x" * 64, "kept")
+    for name in (first, second):
+        with pytest.raises(ValidationError) as refused:
+            await facts.add(name, "roses")
+        assert refused.value.field == "key"
+    assert [(fact.key, fact.value) for fact in await facts.list()] == [("x" * 64, "kept")]
+
+
 async def test_confidence_in_volatile_facts_falls_with_age(facts, clock):
     await facts.upsert([{"key": "age", "value": "33", "confidence": 0.8}, {"key": "name", "value": "Ann"}])
     clock.advance(days=365)

@@ -56,7 +56,7 @@ async def test_each_layer_has_its_own_lifetime(memory, clock, layer):
 async def test_a_deployment_can_choose_other_lifetimes(open_memory, clock):
     memory = await open_memory(conversation_days=2, working_hours=1)
     chat = memory.user("ann").session("s")
-    await chat.add_interaction("hello", "hi")
+    await chat.add_interaction("We decided to fly to Lisbon in May.", "hi")
     await chat.compress()
     await chat.working.set({"n": 1})
     clock.advance(hours=1)

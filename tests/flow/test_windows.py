@@ -217,6 +217,17 @@ async def test_the_worker_folds_by_itself_and_the_raw_messages_stay(open_memory)
     assert "summary" in [section.name for section in context.sections]
 
 
+async def test_a_summary_that_tells_nothing_is_in_no_window_and_no_context(open_memory):
+    memory = await open_memory(window_tokens=300)
+    chat = memory.user("ann").session("s")
+    await chat.add_message("system", "Always be kind and brief. " * 60)
+    await chat.add_interaction("hello there", "hi")
+    assert await chat.compress(), "the instructions are folded, and a summary repeats none"
+    context = await chat.get_context("What now?", sections=["summary", "recent"])
+    assert context.system == ""
+    assert texts(await chat.window("sliding_window_summary")) == ["hello there", "hi"]
+
+
 async def test_a_summary_continues_from_the_last_and_never_reads_what_that_covers(store_url, open_memory):
     store = CountingStore(await open_store(store_url))
     memory = await open_memory(store, window_tokens=300)

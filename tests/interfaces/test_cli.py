@@ -803,6 +803,16 @@ def test_stats_show_people_what_they_stored_and_programs_the_rest_as_well(recoll
     assert "fact" in told and "past" not in told and "given up" not in told
 
 
+def test_stats_show_growth_ages_and_use(recollect, lines):
+    old = {"role": "user", "content": "The ferry was late.", "session": "s", "created_at": "2020-01-01"}
+    _remember(recollect, lines, PORTO, old)
+    found = recollect("stats", "--json").json
+    assert (found["ages"]["up to a day"], found["ages"]["older"], found["used"]) == (1, 1, 0.0)
+    told = recollect("stats").out
+    assert "+1 in a day, +1 in a week, +1 in a month" in told
+    assert "1 up to a day, 1 older" in told and "0% of the memories have been in a context" in told
+
+
 def test_an_erased_user_is_not_counted_in_the_stats(recollect, lines):
     _remember(recollect, lines, PORTO)
     _remember(recollect, lines, PORTO, user="ann")

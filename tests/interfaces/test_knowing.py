@@ -100,7 +100,8 @@ def test_the_profile_of_an_earlier_day_is_what_was_true_then(ann):
     assert ann("facts", "set", "city", "Rome", "--since", "2019-03-01", "--until", "2020-05-01").code == 0
     then = ann("profile", "--as-of", "2019-06-01", "--json").json
     assert [(fact["key"], fact["value"]) for fact in then["facts"]] == [("city", "Rome")]
-    assert ann("profile", "--known-at", "2019-06-01").code == 1
+    unknown = ann("profile", "--known-at", "2019-06-01")
+    assert unknown.code == 1 and unknown.out.startswith("Nothing is known of that time about me in ")
 
 
 # ── Facts ────────────────────────────────────────────────────────────────────────────────────────
@@ -111,6 +112,16 @@ def test_setting_a_fact_ends_the_previous_value_and_keeps_it(ann):
     was, now = ann("facts", "history", "city", "--json").json
     assert (was["value"], was["status"], now["value"], now["valid_to"]) == ("Oslo", "ended", "Bergen", None)
     assert "Oslo" in ann("facts", "history", "City").out
+
+
+def test_what_is_over_or_yet_to_begin_is_not_said_to_be_known_now(ann):
+    assert (
+        "Known until 2019-01-01: diet = vegan.\n" in ann("facts", "set", "diet", "vegan", "--until", "2019-01-01").out
+    )
+    assert "Known from 2126-01-01 on: pet = Rex.\n" in ann("facts", "set", "pet", "Rex", "--since", "2126-01-01").out
+    assert "Known now: city = Oslo" in ann("facts", "set", "city", "Rome", "--since", "2001-01-01").out, "it came later"
+    lived = ann("graph", "relate", "Ida", "lives_in", "Rome", "--since", "2001-01-01", "--until", "2002-01-01").out
+    assert lived.startswith("Known until 2002-01-01: Ida lives in Rome")
 
 
 def test_setting_a_fact_creates_the_file_it_is_stored_in(recollect):

@@ -728,6 +728,9 @@ def test_every_spelling_of_a_key_is_the_same_key() -> None:
     assert key_of("Favourite Food").name == key_of("favorite_food").name == "favorite_food"
     assert key_of("Job") is KEYS["occupation"]
     assert key_of("allergies").many
+    assert key_of("दिन").name == "दिन" != key_of("दान").name, "vowel signs are letters, too"
+    assert key_of("ที่ อยู่").name == "ที่_อยู่"
+    assert key_of("re\u0301sume\u0301").name == key_of("Résumé").name == "résumé"
     assert set(ALIASES.values()) <= set(KEYS)
     assert not set(ALIASES) & set(KEYS)
 

@@ -108,6 +108,31 @@ def test_a_very_long_sentence_is_split_into_clauses() -> None:
     assert len(clauses) > 2 and all(len(clause) <= 280 and clause.endswith(",") for clause in clauses)
 
 
+def test_the_full_stops_of_other_scripts_end_a_sentence() -> None:
+    for first, second in (
+        ("हम पार्क में गए।", "मौसम अच्छा था।"),
+        ("أين تسكن؟", "أسكن في القاهرة."),
+        ("နေကောင်းလား။", "ကောင်းပါတယ်။"),
+    ):
+        assert [sentence for sentence, _ in sentences(f"{first} {second}")] == [first, second]
+
+
+def test_vowel_signs_are_no_code() -> None:
+    for said in ("मुझे महंगी कंपनी नहीं चाहिए।", "ฉันไม่อยากจ้างบริษัทขนย้าย แพงเกินไป", "எனக்கு தேநீர் பிடிக்கும்.", "আমি ঢাকায় থাকি।"):
+        assert [sentence for sentence, _ in sentences(said)] == [said]
+
+
+def test_a_date_is_not_cut_where_a_number_has_a_full_stop() -> None:
+    for said in (
+        "Wir ziehen am 3. Mai um.",
+        "Vi rejser den 12. marts.",
+        "Tulemme 6. joulukuuta.",
+        "Er wohnt im 2. Stock.",
+    ):
+        assert [sentence for sentence, _ in sentences(said)] == [said]
+    assert len([*sentences("My son is 9. He plays the cello.")]) == 2
+
+
 def test_languages_without_spaces_have_sentences_too() -> None:
     assert [sentence for sentence, _ in sentences("私は猫が好きです。名前はタマ！")] == [
         "私は猫が好きです。",

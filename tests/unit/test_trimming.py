@@ -49,6 +49,26 @@ def test_a_word_as_long_as_a_file_is_cut() -> None:
 
 def test_sentence_ends_of_other_languages_are_recognised() -> None:
     assert sentences("我去了海边。天气很好！") == ["我去了海边。", "天气很好！"]
+    assert sentences("हम पार्क में गए। मौसम अच्छा था।") == ["हम पार्क में गए।", "मौसम अच्छा था।"]
+    assert sentences("أين تسكن؟ أسكن في القاهرة.") == ["أين تسكن؟", "أسكن في القاهرة."]
+
+
+def test_a_long_sentence_of_a_script_without_spaces_is_shortened_and_loses_nothing_unmarked() -> None:
+    filler = "今天天气很好，我们去公园散步，看到很多花和树，" * 20
+    chinese = f"{filler}我的护照号码是X1234，{filler}"
+    assert "".join(sentences(chinese)) == chinese
+    short = trimmed(chinese, {"护照": 1.0, "护": 1.0}, 250, estimate)
+    assert "X1234" in short and short.startswith("…") and estimate(short) < 250
+
+
+def test_a_long_text_in_thai_with_few_spaces_keeps_what_was_asked_for() -> None:
+    filler = "เราไปเดินเล่นในสวนสาธารณะ เห็นดอกไม้และต้นไม้มากมาย " * 30
+    short = trimmed(f"{filler}รหัสคือ X1234 {filler}", {"x1234": 1.0}, 250, estimate)
+    assert "X1234" in short and estimate(short) < 250
+
+
+def test_a_date_is_kept_whole() -> None:
+    assert sentences("Wir ziehen am 3. Mai um. Anna hilft.") == ["Wir ziehen am 3. Mai um.", "Anna hilft."]
 
 
 @given(st.text(max_size=400), st.integers(0, 80))

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.layers import told_counts
+from recollect.policies.ages import GROWING, RECORDS_READ, USERS_READ, ages
 from recollect.records import DAY_MS, Record, as_datetime
 from recollect.server.console.door import router
 from recollect.server.console.pages import Chosen, page
@@ -23,17 +24,11 @@ from recollect.stores.contract import Survey
 
 routes = router()
 
-USERS_READ, RECORDS_READ = 25, 1_000
-"""Growth and ages cover at most this many users, and this many of the newest records in each of their layers."""
-GROWING = ("conversation", "fact", "episodic", "long_term")
-"""Layers whose growth is meaningful."""
 DAYS = 42
 """How many days back growth is drawn."""
 ROUTES_SHOWN = 8
 OWNERS = ("user or org", "users and orgs")
 """What people call a partition."""
-AGES = (("a day", 1), ("a week", 7), ("a month", 30), ("a quarter", 91), ("a year", 365))
-"""Upper limits of the age groups, in days; a last group holds what is older."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +128,7 @@ def _growth(found: Sequence[Record], now: int) -> Area:
 
 
 def _ages(found: Sequence[Record], now: int) -> tuple[Bar, ...]:
-    counts = Counter(_age(now - record.when) for record in found)
-    names = [f"up to {name}" for name, _ in AGES] + ["older"]
-    return bars([(name, counts[place]) for place, name in enumerate(names)], sort=False)
-
-
-def _age(age_ms: int) -> int:
-    return next((place for place, (_, days) in enumerate(AGES) if age_ms <= days * DAY_MS), len(AGES))
+    return bars([*ages((record.when for record in found), now).items()], sort=False)
 
 
 def _latencies(found: Sequence[Latency]) -> tuple[tuple[Latency, float], ...]:
