@@ -177,9 +177,9 @@ def _messages() -> Iterator[Case]:
         messages=lambda cast, items: cast.chat.add_messages(items),
         memories=lambda cast, items: cast.ann.add_memories(items),
     )  # fmt: skip
-    twice = {"one id twice": [{"role": "user", "content": SECRET, "id": "m1"}] * 2}
+    twice = {"one id twice": [{"role": "user", "content": text, "id": "m1"} for text in (SECRET, "another")]}
     yield from _each(
-        "A2", ValidationError, "changes", twice, messages=lambda cast, items: cast.chat.add_messages(items)
+        "A2", ValidationError, "messages.1.id", twice, messages=lambda cast, items: cast.chat.add_messages(items)
     )
 
 
