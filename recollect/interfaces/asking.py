@@ -80,9 +80,9 @@ def chat(
     if script is None and said == [] and (session is not None or model is not None):
         raise ValidationError("standard input has no lines to say", field="chat")
     if script is None and said == []:
-        talking.play(whose.url, whose.org, whose.user, agent, whose.as_json)
+        talking.play(whose, agent)
     else:
-        talking.talk(whose.url, whose.org, whose.user, session, agent, said, whose.as_json, model)
+        talking.talk(whose, session, agent, said, model)
 
 
 def search(

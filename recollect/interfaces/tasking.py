@@ -10,7 +10,7 @@ import typer
 
 from recollect import validate
 from recollect.errors import TooLarge, ValidationError
-from recollect.interfaces.options import json_of, run
+from recollect.interfaces.options import json_of
 from recollect.interfaces.output import NOT_FOUND, emit, say, visible
 from recollect.interfaces.whose import Whose
 from recollect.user import User
@@ -54,7 +54,7 @@ def working_set(
     Example: recollect working set '{"step": 1, "plan": ["pack", "leave"]}' --session monday
     """
     given = json_of(data, "data")
-    state = run(whose.url, lambda memory: _working(whose.of(memory), session, agent).set(given, version=version))
+    state = whose.run(lambda who: _working(who, session, agent).set(given, version=version))
     _show_state(state, whose.as_json)
 
 
@@ -66,7 +66,7 @@ def working_patch(
     Example: recollect working patch '{"step": 2}' --session monday
     """
     given = json_of(data, "data")
-    state = run(whose.url, lambda memory: _working(whose.of(memory), session, agent).patch(given, version=version))
+    state = whose.run(lambda who: _working(who, session, agent).patch(given, version=version))
     _show_state(state, whose.as_json)
 
 
@@ -83,7 +83,7 @@ def working_push(
     Example: recollect working push recent_actions '"opened order 42"' --session monday
     """
     given = _item(item)
-    state = run(whose.url, lambda memory: _working(whose.of(memory), session, agent).push(name, given, keep=keep))
+    state = whose.run(lambda who: _working(who, session, agent).push(name, given, keep=keep))
     _show_state(state, whose.as_json)
 
 
