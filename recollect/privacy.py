@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recollect import validate
@@ -27,6 +28,7 @@ from recollect.ledger import ERASURES, Ledger, portions
 from recollect.long_term import past_ids
 from recollect.merges import take_out, told_by
 from recollect.pace import Pace
+from recollect.paging import every
 from recollect.policies.facts import UNTRUE
 from recollect.policies.merging import merges_of
 from recollect.policies.ties import rests_on
@@ -441,15 +443,9 @@ class Privacy:
         if jobs := now + self._ledger.clearing_jobs(self._partition, later=True):
             await self._ledger.commit(Changes(ERASURES, enqueue=jobs))
 
-    async def export(self) -> AsyncIterator[dict[str, Any]]:
+    def export(self) -> AsyncIterator[dict[str, Any]]:
         """Everything about the user, one JSON object at a time; the first describes the export."""
-        after: str | None = None
-        while True:
-            lines, after = await self.export_page(EXPORT_PAGE, after)
-            for line in lines:
-                yield line
-            if after is None:
-                return
+        return every(partial(self.export_page, EXPORT_PAGE))
 
     async def export_page(self, limit: int, after: str | None) -> tuple[list[dict[str, Any]], str | None]:
         """One page of the export, and the cursor of the next."""

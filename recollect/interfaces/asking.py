@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Awaitable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,6 +40,7 @@ from recollect.interfaces.output import (
     visible,
 )
 from recollect.interfaces.whose import Whose
+from recollect.paging import every
 from recollect.policies.trimming import trimmed
 from recollect.policies.words import STOP_WORDS, split, terms
 from recollect.privacy import Receipt
@@ -292,11 +294,7 @@ def _show_session(whose: Whose, id: str) -> None:
 async def _messages(user: User, id: str) -> list[Message]:
     """All messages of a session that has some."""
     session = await _there(user, id)
-    found, after = await session.messages(limit=LIMITS.limit_max)
-    while after is not None:
-        page, after = await session.messages(limit=LIMITS.limit_max, after=after)
-        found += page
-    return found
+    return [message async for message in every(partial(session.messages, limit=LIMITS.limit_max))]
 
 
 def _said(message: Message) -> str:

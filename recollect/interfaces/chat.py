@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from recollect.interfaces.output import (
 )
 from recollect.interfaces.whose import Whose
 from recollect.memory import Memory
+from recollect.paging import every
 from recollect.policies.ties import QUOTES
 from recollect.profile import Fact
 from recollect.records import Hit, new_id, system_clock
@@ -220,15 +222,9 @@ class Talk:
     async def _quoting(self, id: str) -> list[str]:
         """Replies that quote a memory, directly or through other replies."""
         await self.user.get_memory(id)
-        quotes: dict[str, set[str]] = {}
-        after: str | None = None
-        while True:
-            page, after = await self.user.list_memories(
-                layer="conversation", where={f"metadata.{QUOTES}": {"exists": True}}, limit=1000, after=after
-            )
-            quotes |= {record.id: set(map(str, record.metadata[QUOTES])) for record in page}
-            if after is None:
-                break
+        where = {f"metadata.{QUOTES}": {"exists": True}}
+        replies = every(partial(self.user.list_memories, layer="conversation", where=where, limit=1000))
+        quotes = {reply.id: set(map(str, reply.metadata[QUOTES])) async for reply in replies}
         doomed = {id}
         while more := {reply for reply, quoted in quotes.items() if reply not in doomed and quoted & doomed}:
             doomed |= more

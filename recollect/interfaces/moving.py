@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +32,7 @@ from recollect.interfaces.salvaging import saved_from
 from recollect.interfaces.whose import Whose, WhoseOrShared
 from recollect.layers import PUBLIC_LAYERS
 from recollect.owner import Owner
+from recollect.paging import every
 from recollect.privacy import Receipt
 from recollect.records import system_clock
 
@@ -125,13 +127,9 @@ async def _would_forget(owner: Owner, ids: Sequence[str], where: Any, layers: Se
     counts: Counter[str] = Counter()
     now = system_clock()
     for layer in layers:
-        after: str | None = None
-        while True:
-            page, after = await owner.list_memories(layer=layer, where=where, after=after, at=now)
-            counts[layer] += len(page)
-            if after is None:
-                break
-    return Receipt(+counts)
+        async for _ in every(partial(owner.list_memories, layer=layer, where=where, at=now)):
+            counts[layer] += 1
+    return Receipt(counts)
 
 
 def erase(

@@ -13,11 +13,13 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from recollect.episodes import covered
 from recollect.interfaces.datasets import Asked, Case, Conversation, Turn, read_cases
 from recollect.memory import Memory
+from recollect.paging import every
 from recollect.records import Record
 
 __all__ = ["Asked", "Case", "Conversation", "Ours", "Ranker", "Row", "Turn", "measure", "read_cases"]
@@ -144,13 +146,8 @@ class WithLearned(Beside):
 
     async def _learned(self) -> AsyncIterator[Record]:
         for layer in self._layers[1:]:
-            after: str | None = None
-            while True:
-                page, after = await self._user.list_memories(layer=layer, limit=PAGE, after=after)
-                for record in page:
-                    yield record
-                if after is None:
-                    break
+            async for record in every(partial(self._user.list_memories, layer=layer, limit=PAGE)):
+                yield record
 
 
 @dataclass(slots=True)

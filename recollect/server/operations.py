@@ -9,6 +9,7 @@ from fastapi import Path
 from starlette.responses import Response
 
 from recollect.errors import NotFound
+from recollect.paging import every
 from recollect.records import Record, iso
 from recollect.server import schemas
 from recollect.server.answers import Json
@@ -68,15 +69,9 @@ async def give_another_try(service: Service, org: str, id: str) -> None:
     raise NotFound(field="id")
 
 
-async def failures_of(service: Service, org: str) -> AsyncIterator[Record]:
-    """The work for an org and its users that was given up, read page by page."""
-    after: str | None = None
-    while True:
-        found, after = await service.memory.org(org).failures(after=after)
-        for record in found:
-            yield record
-        if after is None:
-            return
+def failures_of(service: Service, org: str) -> AsyncIterator[Record]:
+    """The work for an org and its users that was given up."""
+    return every(service.memory.org(org).failures)
 
 
 def _without_addresses(told: Any) -> Any:

@@ -69,7 +69,7 @@ FLOW = {
 }
 FRONT = {"memory", "org", "owner", "session", "user"}
 BELOW_FLOW = NOUNS | {
-    "layers", "pace", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract",
+    "layers", "pace", "paging", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract",
 }  # fmt: skip
 
 SHAPES = {f"adapters.{name}_shape" for name in ("langchain", "langgraph", "openai")}
@@ -86,6 +86,7 @@ SEES: dict[str, set[str]] = {
     "policies": {"records", "layers", "policies"},
     "policies.shells": set(),
     "pace": set(),
+    "paging": set(),
     "providers": {"errors", "pace", "records", "subwords"},
     "subwords": set(),
     "wire": {"errors"},
@@ -115,7 +116,8 @@ SEES: dict[str, set[str]] = {
     "interfaces": BELOW_FLOW | FLOW | FRONT | {"disk", "interfaces", "importers", "stores", "embedders", "server", ""},
     "adapters": NOUNS
     | FRONT
-    | {"sync", "conversation", "long_term", "context", "context_policy", "pace", "policies.shells", "unfolding"},
+    | {"sync", "conversation", "long_term", "context", "context_policy"}
+    | {"pace", "paging", "policies.shells", "unfolding"},
     **dict.fromkeys(SHAPES, NOUNS | {"adapters", "policies.shells"}),
     "importers.plain": {"importers", "sync"},
     "importers": NOUNS | FRONT | {"validate", "conversation", "importers", "stores.sqlite_url"} | SHAPES,
