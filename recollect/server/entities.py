@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from fastapi import Path
@@ -26,11 +26,7 @@ async def list_entities(
     service: Here, caller: Caller, type: Type, limit: Limit = LIMITS.limit_max, after: After = None
 ) -> Response:
     """A page of the stored objects of a type; it may be short: `after` is null only at the end."""
-    held = service.memory.entities(caller.org)
-
-    async def fetch(count: int, cursor: str | None) -> tuple[Sequence[CachedEntity], str | None]:
-        return await held.page(type, limit=count, after=cursor)
-
+    fetch = partial(service.memory.entities(caller.org).page, type)
     return await paged("entities", fetch, CachedEntity.to_dict, limit=limit, after=after)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 from urllib.parse import quote
 
@@ -51,10 +51,7 @@ async def list_graph_entities(
     held: Holder, type: EntityType = None, limit: Limit = 100, after: After = None
 ) -> Response:
     """A page of the entities, in the order in which they became known."""
-
-    async def fetch(count: int, cursor: str | None) -> tuple[Sequence[Entity], str | None]:
-        return await held.graph.entities_page(type, limit=count, after=cursor)
-
+    fetch = partial(held.graph.entities_page, type)
     return await paged("entities", fetch, Entity.to_dict, limit=limit, after=after)
 
 

@@ -5,6 +5,7 @@ And for the context of a user's question.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Path, Query
@@ -74,10 +75,7 @@ async def list_memories(
 ) -> Response:
     """A page of a layer, in the order first stored; `after` is the cursor of the next one, null at the end."""
     test = None if where is None else validate.json_text(where, "where")
-
-    async def fetch(count: int, cursor: str | None) -> tuple[list[Record], str | None]:
-        return await held.list_memories(layer=layer, where=test, limit=count, after=cursor, newest_first=newest_first)
-
+    fetch = partial(held.list_memories, layer=layer, where=test, newest_first=newest_first)
     return await paged("memories", fetch, Record.to_dict, limit=limit, after=after)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -140,10 +141,7 @@ async def list_messages(
     chat: Chat, limit: Limit = 100, after: After = None, newest_first: NewestFirst = False
 ) -> Response:
     """A page of a conversation; `after` is the cursor of the next one, null at the end."""
-
-    async def fetch(count: int, cursor: str | None) -> tuple[list[Message], str | None]:
-        return await chat.messages(limit=count, after=cursor, newest_first=newest_first)
-
+    fetch = partial(chat.messages, newest_first=newest_first)
     return await paged("messages", fetch, Message.to_dict, limit=limit, after=after)
 
 
