@@ -93,6 +93,16 @@ class TooMany(RateLimited):
         self.wait_s = max(1, math.ceil(wait_s))
 
 
+def busy() -> Busy:
+    """The refusal of a request for which there is no room now."""
+    return Busy("the server is busy; try again", field="server")
+
+
+def stopping() -> Unavailable:
+    """The refusal of a request that the server will not answer any more, because it was told to stop."""
+    return Unavailable("the server is shutting down; try again", field="server")
+
+
 def problem(error: Exception, request_id: str | None = None) -> Json:
     """The response to an error. A request refused unread has no id."""
     status, field, detail = told(error)

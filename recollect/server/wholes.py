@@ -21,7 +21,18 @@ from recollect.server.answers import Json
 from recollect.server.errors import Refused
 from recollect.server.gate import PRINCIPAL
 from recollect.server.org import alike
-from recollect.server.routing import ADMIN, LINES_TYPES, WHOLE_ORG, Holder, Owner, given, router, service_of, shapes
+from recollect.server.routing import (
+    ADMIN,
+    LINES_TYPES,
+    WHOLE_ORG,
+    Holder,
+    Owner,
+    given,
+    media_type_of,
+    router,
+    service_of,
+    shapes,
+)
 
 Result = TypeVar("Result")
 routes = router("/api/users/{user}", "operations")
@@ -78,8 +89,7 @@ async def import_lines(request: Request, owner: Owner, session: ForMessages = DE
 
     It ends when the client no longer waits for it, or when the org has used up its memories of the day.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in (*LINES_TYPES, BYTES_TYPE):
+    if media_type_of(request) not in (*LINES_TYPES, BYTES_TYPE):
         raise Refused(415, f"must be {LINES_TYPES[0]}", field="content-type")
     source = io.BytesIO(await request.body())
     service, org = service_of(request), request.scope[PRINCIPAL].org
