@@ -44,7 +44,7 @@ from recollect.records import (
     Scope,
     Source,
     derived_id,
-    enrich_job,
+    enrich_jobs,
     iso,
     new_id,
 )
@@ -490,7 +490,7 @@ class Privacy:
             return 0
         now = self._ledger.clock()
         refs = tuple(id for id, record in new.items() if self._ledger.layers[record.layer].embedded)
-        jobs = (enrich_job(self._partition, refs, now),) if refs else ()
+        jobs = enrich_jobs(self._partition, refs, now)
         if turns := turn_jobs(self._partition, new.values(), now):
             # They may not fit beside the records. Without the records these jobs do nothing, so they go first.
             await self._ledger.commit(Changes(self._partition, enqueue=turns))

@@ -57,7 +57,7 @@ from recollect.records import (
     Scope,
     Source,
     as_datetime,
-    enrich_job,
+    enrich_jobs,
     iso,
     new_id,
 )
@@ -470,10 +470,9 @@ class Facts(Handle):
         return replace(claim, valid_from=wrong.valid_from) if wrong else claim
 
     def _changes(self, put: Sequence[Record], now: int) -> Changes:
-        wanting = tuple(record.id for record in put if record.layer == self._layer.name and record.vector is None)
-        jobs: tuple[Job, ...] = ()
-        if wanting and self._layer.embedded:
-            jobs = (enrich_job(self._partition, wanting, now),)
+        wanting = [record for record in put if record.layer == self._layer.name and record.vector is None]
+        refs = tuple(record.id for record in wanting if self._layer.embedded)
+        jobs = enrich_jobs(self._partition, refs, now)
         jobs += turn_jobs(self._partition, put, now)
         jobs += follow_jobs(self._partition, [record for record in put if record.valid_to is not None], now)
         return Changes(self._partition, put=tuple(put), enqueue=jobs)

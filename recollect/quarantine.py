@@ -127,9 +127,7 @@ class Quarantine:
         return counts
 
     def _head(self, session: str, now: int) -> Record:
-        layer = self._ledger.layers["session"]
-        scope = layer.scope_of(Scope(*self._partition, session=session))
-        return Record(layer.head_id(scope), "session", scope, created_at=now)
+        return self._ledger.layers["session"].new_head(Scope(*self._partition, session=session), now)
 
     async def _meant(self, session: str, ids: Sequence[str]) -> list[Record]:
         """The messages of a session, or these records, with all copies of messages in branches."""
