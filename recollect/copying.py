@@ -16,10 +16,10 @@ from typing import Any
 
 from recollect.episodes import covered, episode_job
 from recollect.errors import Conflict
+from recollect.exports import in_a_new_place
 from recollect.filters import Filter
 from recollect.layers import LAYERS
 from recollect.ledger import ERASURES, Ledger, portions
-from recollect.privacy import in_a_new_place
 from recollect.profile import turn_jobs
 from recollect.records import (
     Changes,

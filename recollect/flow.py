@@ -19,6 +19,7 @@ from recollect.enrich.by_rules import Rules
 from recollect.enrichment import Enrichment
 from recollect.entities import Loads
 from recollect.errors import RecollectError
+from recollect.exports import Exports
 from recollect.indexes import AWAKE, Indexes
 from recollect.indexing import Indexing
 from recollect.layers import with_lives
@@ -188,8 +189,12 @@ class Flow:
                 continue
 
     def privacy(self, partition: Partition) -> Privacy:
-        """Forgetting, erasing and exporting what one partition holds."""
+        """Forgetting and erasing what one partition holds."""
         return Privacy(self.ledger, self.indexes, partition)
+
+    def exports(self, partition: Partition) -> Exports:
+        """Exporting what one partition holds, and importing into it."""
+        return Exports(self.ledger, partition)
 
     def trust(self, scope: Scope) -> Trust:
         """Quarantining, releasing and undoing, for one user."""

@@ -49,6 +49,7 @@ FLOW = {
     "sections",
     "upkeep",
     "privacy",
+    "exports",
     "ledger",
     "profile",
     "learnings",
