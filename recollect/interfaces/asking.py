@@ -17,7 +17,6 @@ from recollect.conversation import Message
 from recollect.episodes import Episode
 from recollect.errors import NotFound, ValidationError
 from recollect.interfaces import chat as talking
-from recollect.interfaces.agent import NEAR
 from recollect.interfaces.graphing import show_noted
 from recollect.interfaces.moving import show_receipt
 from recollect.interfaces.options import (
@@ -39,6 +38,7 @@ from recollect.interfaces.output import (
     table,
     visible,
 )
+from recollect.interfaces.quoting import NEAR
 from recollect.interfaces.whose import Whose
 from recollect.paging import every
 from recollect.policies.trimming import trimmed

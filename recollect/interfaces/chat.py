@@ -23,7 +23,7 @@ from rich.text import Text
 from recollect import validate
 from recollect.errors import NotFound, RecollectError, ValidationError
 from recollect.importers.files import open_file
-from recollect.interfaces.agent import NEAR, Answer, MemoryAgent, is_question
+from recollect.interfaces.agent import Answer, MemoryAgent
 from recollect.interfaces.noticing import Known, in_one_line, news, told
 from recollect.interfaces.options import loop_of, on_loop, place
 from recollect.interfaces.output import (
@@ -38,6 +38,8 @@ from recollect.interfaces.output import (
     screen,
     visible,
 )
+from recollect.interfaces.phrases import is_question
+from recollect.interfaces.quoting import NEAR
 from recollect.interfaces.whose import Whose
 from recollect.memory import Memory
 from recollect.paging import every

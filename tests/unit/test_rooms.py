@@ -75,6 +75,8 @@ BELOW_FLOW = NOUNS | {
 
 SHAPES = {f"adapters.{name}_shape" for name in ("langchain", "langgraph", "openai")}
 
+AGENT = {f"interfaces.{part}" for part in ("from_profile", "phrases", "quoting", "small_talk")}
+
 SEES: dict[str, set[str]] = {
     "disk": set(),
     "errors": set(),
@@ -112,7 +114,9 @@ SEES: dict[str, set[str]] = {
     "interfaces.tools": BELOW_FLOW | FLOW | FRONT | {"interfaces"},
     "interfaces.phrases": {"policies"},
     "interfaces.small_talk": {"policies", "enrich"},
-    "interfaces.agent": BELOW_FLOW | FLOW | FRONT | {"interfaces.phrases", "interfaces.small_talk"},
+    **dict.fromkeys(
+        ("interfaces.agent", "interfaces.from_profile", "interfaces.quoting"), BELOW_FLOW | FLOW | FRONT | AGENT
+    ),
     "server": BELOW_FLOW | FLOW | FRONT | {"stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},
     "interfaces": BELOW_FLOW | FLOW | FRONT | {"disk", "interfaces", "importers", "stores", "embedders", "server", ""},
     "adapters": NOUNS
