@@ -217,6 +217,18 @@ Advance = Callable[[int], None]
 """Called with how far the work is, in the unit of its total."""
 
 
+def added_up(advance: Advance) -> Advance:
+    """Takes how much was done since the last call, and passes on how far that is in all."""
+    done = 0
+
+    def more(count: int) -> None:
+        nonlocal done
+        done += count
+        advance(done)
+
+    return more
+
+
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Advance]:
     """A progress bar on standard error, only on a terminal, with the time that is left at the pace of the last half
