@@ -127,5 +127,5 @@ async def _checked(draft: Path, target: Path) -> Saved:
         found = await copy.survey(system_clock())
     finally:
         await copy.close()
-    jobs = found.jobs_waiting + found.jobs_running + found.jobs_scheduled
-    return Saved(str(target), found.partitions, sum(found.records.values()), jobs, draft.stat().st_size)
+    records, jobs = sum(found.records.values()), sum(found.jobs.values())
+    return Saved(str(target), found.partitions, records, jobs, draft.stat().st_size)

@@ -198,11 +198,7 @@ def stats(url: Url = None, as_json: Json = False) -> None:
         return {
             "users": survey.partitions,
             "records": dict(survey.records),
-            "jobs": {
-                "waiting": survey.jobs_waiting,
-                "running": survey.jobs_running,
-                "scheduled": survey.jobs_scheduled,
-            },
+            "jobs": survey.jobs,
             "bytes": survey.bytes,
             "uses": memory.describe(),
         }

@@ -32,16 +32,13 @@ async def list_users(service: Here, caller: Caller, limit: Limit = 100, after: A
 async def get_stats(service: Here) -> Response:
     """How much the whole store holds, how many jobs are waiting, and which components are in use."""
     survey = await service.surveys.latest()
-    uses = _without_addresses(service.describe())
-    jobs = {"waiting": survey.jobs_waiting, "running": survey.jobs_running, "scheduled": survey.jobs_scheduled}
-    jobs_told = jobs | {"oldest_at": iso(survey.waits_since)}
     return Json(
         {
             "users": survey.partitions,
             "records": dict(survey.records),
-            "jobs": jobs_told,
+            "jobs": survey.jobs | {"oldest_at": iso(survey.waits_since)},
             "bytes": survey.bytes,
-            "uses": uses,
+            "uses": _without_addresses(service.describe()),
         }
     )
 
