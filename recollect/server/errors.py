@@ -150,11 +150,9 @@ def _code(error: Exception) -> str:
     if isinstance(error, RequestValidationError):
         return "ValidationError"
     tree = {kind.__name__ for kind, _ in STATUSES if kind is not Malformed}
-    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in tree), _http_code(error))
-
-
-def _http_code(error: Exception) -> str:
-    return HTTPStatus(status_of(error)).phrase.replace(" ", "") if status_of(error) != 500 else "Unexpected"
+    known = next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in tree), None)
+    status = status_of(error)
+    return known or ("Unexpected" if status == 500 else HTTPStatus(status).phrase.replace(" ", ""))
 
 
 def headers_of(error: Exception, status: int) -> dict[str, str]:
