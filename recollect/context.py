@@ -57,8 +57,8 @@ LASTING_SHARE, LASTING_ALONE = 0.5, 0.7
 """What the sections that seldom change may take together, with messages and without. They are packed first and on
 their own: if other sections gave them room or took it from them, they would change with every question."""
 FOUND_SHARE, RECENT_LEAST = 0.35, 0.25
-"""What the recent messages leave for what is found and for the question, whether these need it or not, for the same
-reason; and the least they get if the lasting sections take most of the rest."""
+"""The share that the recent messages leave free for what is found and for the question. It is left free even if these
+do not need it, for the same reason. And the least share that the messages get, whatever the lasting sections take."""
 SMALL, SMALL_SHARE = 400, 0.4
 """In a budget below this, all that is known goes into one fence, since a second would take a tenth of it or more; and
 what lasts takes no more than this share, so that the best of what was found has room. No cache is needed there."""

@@ -52,7 +52,8 @@ CLOSE_WORK_S = 2.0
 USES_FLUSH_S = 30.0
 """How long use counts are collected before they are written together."""
 USES_MAX = 50_000
-"""Memories whose uses wait for that, about ten MiB: those of a store that cannot be written would pile up forever."""
+"""How many memories may have uses that wait to be written, about ten MiB: while a store cannot be written, they would
+pile up for ever."""
 
 
 class Flow:

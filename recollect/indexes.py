@@ -28,10 +28,10 @@ AWAKE, AWAKE_LEAST = 1_000, 8
 do when memory is short.
 """
 ASIDE_ROWS = 2_000
-"""An index of up to this many rows is spilled to a file when it rests: it is written whole, whatever changed in it."""
+"""Only indexes of up to this many rows are spilled to a file: one is always written whole, however little changed."""
 RESTING_BYTES = 2 << 20
-"""Memory that resting indexes may take before the least recently queried are spilled: a new message is enriched a
-moment later, and bringing an index back for that takes longer than the rest of the enrichment.
+"""Memory that resting indexes may take before the least recently queried are spilled. Some stay in memory because a
+new message is enriched a moment after it came, and reading an index back takes longer than the rest of that.
 """
 VOCABULARIES = 2
 """Vocabularies whose indexes are held at once: the newest, and the one before."""
@@ -39,7 +39,7 @@ ASKED_TOGETHER = 4
 """Partitions used by two consecutive queries: each queries the user's and the org's."""
 PAGE = 1_000
 KEPT_EVERY_S = 600.0
-"""How long after what was read of a partition was kept it may be kept again: whoever forgets often loses it often."""
+"""What was read of a partition is kept at most this often: each time something is forgotten, what was kept is lost."""
 
 
 class Indexes:

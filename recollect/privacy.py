@@ -439,10 +439,10 @@ async def erase_org(ledger: Ledger, indexes: Indexes, org: str) -> Receipt:
 
 
 async def _with_past(doomed: Mapping[str, Record], *, is_first: bool) -> list[str]:
-    """The ids of records, preceded by those of their past states.
+    """The ids of records, each preceded by those of its past states.
 
-    Also of those that edits to come may leave, as soon as possible: in the first pass if one commit holds them all,
-    otherwise in the next one. Then a pass that finds nothing new need not write anything.
+    An edit that slips in leaves one past state more. Its id is known beforehand, so it is dropped too: in the first
+    pass if all of it fits one commit, otherwise in the next. So a pass that finds nothing new has nothing to write.
     """
     size = sum(1 + int(each.data.get("edits", 0)) + _edits_to_come(each) for each in doomed.values())
     early = not is_first or size <= DROPPED_AT_ONCE

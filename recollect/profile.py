@@ -367,7 +367,7 @@ class Facts(Handle):
         return self._changes(put, now).and_(needs=needs), tuple(drafts[taken:])
 
     async def _outdated(self, row: Sequence[Claim], all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
-        """The claims of what a new value ends: someone who likes something no longer dislikes it.
+        """Claims that end what a new value leaves behind: someone who likes something no longer dislikes it.
 
         Moving to another city ends the old region, unless it is stated again. Being out of work ends the employer.
         """
@@ -387,7 +387,7 @@ class Facts(Handle):
         return ends
 
     async def _resumed(self, denial: Claim, heads: Sequence[Record]) -> list[Claim]:
-        """Claims that what a denied value had made outdated (`_outdated`) was not: it ended for no reason."""
+        """Claims that bring back what a denied value had ended (`_outdated`): it ended for no reason."""
         name = denial.key.name
         keys = (*FOLLOWERS.get(name, ()), *OPPOSITES.get(name, ()), *((AT_ODDS[name],) if name in AT_ODDS else ()))
         denied = [head for head in heads if keys and has_value(head, denial.value)]
@@ -463,7 +463,10 @@ class Facts(Handle):
         lines[id] = resettled(decided, now) if claim.kind == "denies" and decided is not line else decided
 
     def _since_the_wrong_one(self, lines: Mapping[str, Timeline], claim: Claim) -> Claim:
-        """A value of a set that corrects another one, true since that one was thought to be, as for any other key."""
+        """The claim, dated: in a set, a value that corrects another counts from when that one was thought to begin.
+
+        For keys with a single value, correcting does that by itself.
+        """
         if not claim.key.many or not claim.instead_of or claim.valid_from is not None:
             return claim
         wrong = _denied_by(lines[self._id(claim.key, claim.instead_of)], claim)

@@ -143,7 +143,7 @@ class Quarantine:
     async def trust_again(self, session: str, ids: Sequence[str], by_at: int | None) -> Chosen:
         """Restore the former trust of a session or of these records; the note stays until all else is done.
 
-        A release that is completed late leaves alone what was to be set aside again after `by_at`, when it began.
+        `by_at` is given if a release is completed late: when it began. What was set aside again since then stays aside.
         """
 
         def means(record: Record) -> bool:
