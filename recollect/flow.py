@@ -12,7 +12,7 @@ from typing import Any
 from recollect import validate
 from recollect.allowance import Allowance
 from recollect.consolidation import Consolidation
-from recollect.context import Context, ContextBuilder
+from recollect.context import Context
 from recollect.context_policy import ContextPolicy
 from recollect.conversation import Conversation
 from recollect.enrich.by_rules import Rules
@@ -26,6 +26,7 @@ from recollect.layers import with_lives
 from recollect.learning import Learning
 from recollect.ledger import Ledger
 from recollect.models import ChatModel
+from recollect.packing import ContextBuilder
 from recollect.policies.learnings import Shown
 from recollect.policies.masking import parse_kinds
 from recollect.policies.tokens import TokenCounter, counter, remembering

@@ -45,6 +45,7 @@ FLOW = {
     "recall",
     "context",
     "context_policy",
+    "packing",
     "prompt",
     "sections",
     "upkeep",
