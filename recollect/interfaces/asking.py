@@ -32,6 +32,7 @@ from recollect.interfaces.output import (
     day_and_time,
     emit,
     entries,
+    give,
     one_line,
     plural,
     say,
@@ -235,7 +236,7 @@ def sessions(
         _show_session(whose, show)
     elif rename is not None:
         whose.look(lambda who: _rename(who, *rename))
-        emit({"renamed": rename[0]}) if whose.as_json else say("Renamed.")
+        give(whose.as_json, {"renamed": rename[0]}, "Renamed.")
     elif close is not None:
         show_noted(whose.look(lambda who: _close(who, close)), whose.as_json)
     elif compress is not None:
@@ -245,11 +246,11 @@ def sessions(
             if folded
             else "There is nothing to compress yet."
         )
-        emit({"compressed": folded}) if whose.as_json else say(told)
+        give(whose.as_json, {"compressed": folded}, told)
     elif branch is not None:
         whose.look(lambda who: who.session(branch[0]).branch(*branch[1:]))
         went_on = f"`recollect chat --session {shlex.quote(one_line(branch[2], 128))}` continues from there."
-        emit({"branched": branch[2]}) if whose.as_json else say(went_on)
+        give(whose.as_json, {"branched": branch[2]}, went_on)
     elif delete is not None:
         _delete_session(whose, delete, dry_run)
     else:

@@ -354,7 +354,10 @@ async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetim
     if echo and not as_json:
         _spoken("you", line, "cyan")
     if _FORGET.match(line) and not is_question(line):
-        emit({"hint": FORGET_HINT}) if as_json else say(FORGET_HINT, style="dim")
+        if as_json:
+            emit({"hint": FORGET_HINT})
+        else:
+            say(FORGET_HINT, style="dim")
         return
     answer = await (talk.turn(line, at) if as_json or talk.model is None else _heard(talk, line))
     if not as_json and talk.model is None:

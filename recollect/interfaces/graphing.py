@@ -15,7 +15,7 @@ from recollect.interfaces.drawing import to_dot, to_svg
 from recollect.interfaces.files import check_target, write_lines
 from recollect.interfaces.knowing import percent, show_found
 from recollect.interfaces.options import Json, Org, Url, json_of, look, place, run
-from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, plural, say, table, visible
+from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, give, one_line, plural, say, table, visible
 from recollect.interfaces.whose import Whose, WhoseOrShared
 from recollect.memory import Memory
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
@@ -86,10 +86,7 @@ def entities_put(
         return await memory.entities(org).put(type, id, given, name=name, aliases=alias or [], ttl_s=life)
 
     kept = run(url, keep)
-    if as_json:
-        emit(kept.to_dict())
-    else:
-        say(f"Kept until {_until(kept.expires_at)}: {one_line(kept.content, 200)}")
+    give(as_json, kept.to_dict(), f"Kept until {_until(kept.expires_at)}: {one_line(kept.content, 200)}")
 
 
 def entities_invalidate(
@@ -107,7 +104,7 @@ def entities_invalidate(
     if everything == (type is not None):
         raise ValidationError("name a type, or give --all", field="type")
     count = look(url, lambda memory: memory.entities(org).invalidate(type, id))
-    emit({"invalidated": count}) if as_json else say(f"Dropped {plural(count, 'entity')}.")
+    give(as_json, {"invalidated": count}, f"Dropped {plural(count, 'entity')}.")
     if not count:
         raise typer.Exit(NOT_FOUND)
 
@@ -184,7 +181,7 @@ def graph_add(
     """
     names = alias or []
     added = whose.run(lambda who: who.graph.add_entity(name, type=type, aliases=names))
-    emit(added.to_dict()) if whose.as_json else say(f"{_told(added)}\n  id {added.id}")
+    give(whose.as_json, added.to_dict(), f"{_told(added)}\n  id {added.id}")
 
 
 def graph_relate(
@@ -244,14 +241,11 @@ def _told(entity: Entity) -> str:
 
 
 def _show_relation(done: str, relation: Relation, as_json: bool) -> None:
-    if as_json:
-        emit(relation.to_dict())
-    else:
-        say(f"{done}: {one_line(relation.content, 300)}\n  id {relation.id}")
+    give(as_json, relation.to_dict(), f"{done}: {one_line(relation.content, 300)}\n  id {relation.id}")
 
 
 def _show_merge(done: str, merge: Merge, as_json: bool) -> None:
-    emit(merge.to_dict()) if as_json else say(f"{done}.")
+    give(as_json, merge.to_dict(), f"{done}.")
 
 
 # ── Episodes ─────────────────────────────────────────────────────────────────────────────────────
@@ -280,7 +274,10 @@ def episodes_show(
     Example: recollect episodes show 019a7c1f5e21a3b1
     """
     found = whose.look(lambda who: who.episodes.get(id))
-    emit(found.to_dict()) if whose.as_json else _show_episode(found)
+    if whose.as_json:
+        emit(found.to_dict())
+    else:
+        _show_episode(found)
 
 
 def episodes_close(

@@ -8,7 +8,7 @@ import typer
 
 from recollect.errors import ValidationError
 from recollect.interfaces.options import Where, catch_up, filter_of, json_of, look, place, run
-from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
+from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, give, one_line, say, table
 from recollect.interfaces.whose import WhoseOrShared
 from recollect.memory import Memory
 from recollect.owner import Owner
@@ -47,10 +47,7 @@ def add(
         return await owner.get_memory(record.id)
 
     record = run(whose.url, keep)
-    if whose.as_json:
-        emit(record.to_dict())
-    else:
-        say(f"Remembered for {whose.name} in {place(whose.url)}, as {record.id}.")
+    give(whose.as_json, record.to_dict(), f"Remembered for {whose.name} in {place(whose.url)}, as {record.id}.")
 
 
 def list_memories(
@@ -131,7 +128,7 @@ def update(
         return record
 
     record = look(whose.url, change)
-    emit(record.to_dict()) if whose.as_json else say(f"Changed: {one_line(record.content, 200)}")
+    give(whose.as_json, record.to_dict(), f"Changed: {one_line(record.content, 200)}")
 
 
 def bring_back(
@@ -143,7 +140,7 @@ def bring_back(
     Example: recollect bring-back 019a7c1f5e21a3b1
     """
     record = whose.look(lambda who: who.restore(id))
-    emit(record.to_dict()) if whose.as_json else say(f"Restored: {one_line(record.content, 200)}")
+    give(whose.as_json, record.to_dict(), f"Restored: {one_line(record.content, 200)}")
 
 
 def history(whose: WhoseOrShared, id: MemoryId) -> None:

@@ -20,6 +20,7 @@ from recollect.interfaces.output import (
     NOT_FOUND,
     complain,
     emit,
+    give,
     json_line,
     one_line,
     plural,
@@ -68,10 +69,7 @@ def export(
             emit(line)
         return
     write_lines(file, map(json_line, lines), force=force)
-    if whose.as_json:
-        emit({"records": len(lines) - 1})
-    else:
-        say(f"{plural(len(lines) - 1, 'record')} written.")
+    give(whose.as_json, {"records": len(lines) - 1}, f"{plural(len(lines) - 1, 'record')} written.")
 
 
 def _write_salvaged(url: str | None, org: str, file: Path | None, force: bool, as_json: bool) -> None:

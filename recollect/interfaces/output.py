@@ -275,6 +275,17 @@ def write_line(line: str) -> None:
     sys.stdout.write(line + "\n")
 
 
+# ── For either ───────────────────────────────────────────────────────────────────────────────────
+
+
+def give(as_json: bool, document: Any, said: str) -> None:
+    """The result of a command: a JSON document for programs, or what is said of it for people."""
+    if as_json:
+        emit(document)
+    else:
+        say(said)
+
+
 # ── Errors ───────────────────────────────────────────────────────────────────────────────────────
 
 

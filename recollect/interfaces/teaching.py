@@ -9,7 +9,7 @@ import typer
 
 from recollect.customizations import Customization, Customizations
 from recollect.interfaces.knowing import percent, show_found
-from recollect.interfaces.output import emit, one_line, say
+from recollect.interfaces.output import give, one_line
 from recollect.interfaces.whose import Whose, WhoseOrShared
 from recollect.learnings import Learning
 
@@ -84,10 +84,8 @@ def learnings_restore(whose: WhoseOrShared, id: LearningId) -> None:
 
 
 def _show_learning(done: str, learning: Learning, as_json: bool) -> None:
-    if as_json:
-        emit(learning.to_dict())
-    else:
-        say(f"{done}, {percent(learning.confidence)} sure: {one_line(learning.content, 200)}\n  id {learning.id}")
+    said = f"{done}, {percent(learning.confidence)} sure: {one_line(learning.content, 200)}"
+    give(as_json, learning.to_dict(), f"{said}\n  id {learning.id}")
 
 
 # ── Customizations ───────────────────────────────────────────────────────────────────────────────
@@ -183,14 +181,11 @@ def customize_delete(whose: WhoseOrShared, id: InstructionId, agent: Agent = "")
     Example: recollect customize delete tone
     """
     whose.look(lambda who: who.customizations.of_agent(agent).delete(id))
-    emit({"deleted": id}) if whose.as_json else say("Deleted.")
+    give(whose.as_json, {"deleted": id}, "Deleted.")
 
 
 def _show_instruction(done: str, each: Customization, as_json: bool) -> None:
-    if as_json:
-        emit(each.to_dict())
-    else:
-        say(f"{done}: {one_line(each.text, 200)}\n  id {each.id}")
+    give(as_json, each.to_dict(), f"{done}: {one_line(each.text, 200)}\n  id {each.id}")
 
 
 # ── By name ──────────────────────────────────────────────────────────────────────────────────────
