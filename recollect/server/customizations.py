@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.customizations import Customization, Customizations
-from recollect.server import schemas
+from recollect.server import bodies, schemas
 from recollect.server.answers import Json, tagged
 from recollect.server.org import alike
 from recollect.server.routing import VERSIONED, AgentName, Holder, IfMatch, given, if_matching, router, shapes
@@ -45,18 +45,18 @@ async def list_customizations(held: Held, effective: Effective = False) -> Respo
     return _listed(await (held.effective() if effective else held.list()))
 
 
-async def customize(held: Held, body: schemas.NewCustomization) -> Response:
+async def customize(held: Held, body: bodies.NewCustomization) -> Response:
     """Add a standing instruction."""
     return _one(await held.add(**given(body)), 201)
 
 
-async def reorder_customizations(held: Held, body: schemas.CustomizationOrder) -> Response:
+async def reorder_customizations(held: Held, body: bodies.CustomizationOrder) -> Response:
     """Reorder the instructions; each of them must be named once."""
     return _listed(await held.reorder(body.ids))
 
 
 async def update_customization(
-    held: Held, id: InstructionId, body: schemas.CustomizationEdit, if_match: IfMatch = None
+    held: Held, id: InstructionId, body: bodies.CustomizationEdit, if_match: IfMatch = None
 ) -> Response:
     """Change an instruction, or switch it on or off."""
     return _one(await if_matching(if_match, lambda version: held.update(id, **given(body), version=version)))

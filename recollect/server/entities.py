@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from recollect.entities import CachedEntity
 from recollect.errors import NotFound
-from recollect.server import schemas
+from recollect.server import bodies, schemas
 from recollect.server.answers import Json, paged
 from recollect.server.routing import After, Caller, Here, Limit, given, router, shapes
 from recollect.validate import LIMITS
@@ -47,7 +47,7 @@ async def get_entity(service: Here, caller: Caller, type: Type, id: Id) -> Respo
 
 
 @routes.put("/{type}/{id}", responses=shapes(schemas.KeptBusinessObject))
-async def put_entity(service: Here, caller: Caller, type: Type, id: Id, body: schemas.NewBusinessObject) -> Response:
+async def put_entity(service: Here, caller: Caller, type: Type, id: Id, body: bodies.NewBusinessObject) -> Response:
     """Store an object as it is now."""
     kept = await service.memory.entities(caller.org).put(type, id, **given(body))
     return Json(kept.to_dict())

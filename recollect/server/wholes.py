@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 
 from recollect.importers.jsonl import DEFAULT_SESSION, import_jsonl
 from recollect.owner import Owner as Handle
-from recollect.server import schemas
+from recollect.server import bodies, schemas
 from recollect.server.admission import VISIT
 from recollect.server.answers import Json
 from recollect.server.errors import Refused
@@ -134,18 +134,18 @@ async def export_lines(owner: Handle) -> AsyncIterator[bytes]:
     responses=shapes(schemas.Maintained),
     openapi_extra=FOR_OPERATORS,
 )
-async def maintain(held: Holder, body: schemas.MaintainRequest | None = None) -> Response:
+async def maintain(held: Holder, body: bodies.MaintainRequest | None = None) -> Response:
     """Consolidate, prune and purge now what upkeep would within a day; with `dry_run`, only report it.
 
     For an org this is about what it shares; its users are maintained one by one.
     """
-    return Json((await held.maintain(**given(body or schemas.MaintainRequest()))).to_dict())
+    return Json((await held.maintain(**given(body or bodies.MaintainRequest()))).to_dict())
 
 
 @routes.post("/reprocess", responses=shapes(schemas.Reprocessed), openapi_extra=FOR_OPERATORS)
-async def reprocess_user(owner: Owner, body: schemas.ReprocessRequest | None = None) -> Response:
+async def reprocess_user(owner: Owner, body: bodies.ReprocessRequest | None = None) -> Response:
     """Read a user's conversations, or one of them, again; report what would change, and change it with `apply`.
 
     The answer comes when all is read, and a model takes its time: name a session to do it piece by piece.
     """
-    return Json((await owner.reprocess(**given(body or schemas.ReprocessRequest()))).to_dict())
+    return Json((await owner.reprocess(**given(body or bodies.ReprocessRequest()))).to_dict())
