@@ -183,6 +183,7 @@ class ContextBuilder:
         asked: list[dict[str, Any]],
         policy: ContextPolicy,
     ) -> Context:
+        """First what lasts, then the newest messages beside it, then everything else into the room that is left."""
         question_tokens = sum(message_tokens(self._count, "user", m["content"]) for m in asked)
         small = max_tokens < SMALL
         room = _Room(max_tokens - self._frames(records, small), policy.most(max_tokens), policy.window)
@@ -199,25 +200,18 @@ class ContextBuilder:
                 LeftOut("question", "", question_tokens, "the question alone takes more than half of the budget")
             )
             asked, question_tokens = [], 0
-        left = room.tokens - lasting.tokens - question_tokens
         records, behind = _without_the_far(found, records)
         out += behind
-        # A turn that is among the recent messages need not be remembered too; one that does not fit there must be.
-        said = {message.id for unit in talk.units for message in unit}
-        packed = await self._fit(found, _without(records, said), talk, left, room)
-        unsaid = said - _said_in(packed, talk)
-        if any(record.id in unsaid for record in records["knowledge"]):
-            packed = await self._fit(found, _without(records, said - unsaid), talk, left, room)
-        kept = {name: list(items) for name, items in (lasting.kept | packed.kept).items()}
-        doubled = _said_in(packed, talk)
-        kept["knowledge"] = [item for item in kept["knowledge"] if item.id not in doubled]
+        left = room.tokens - lasting.tokens - question_tokens
+        changing, too_much = await self._fit_each_turn_once(found, records, talk, left, room)
+        kept = {name: list(items) for name, items in (lasting.kept | changing).items()}
         put_together = partial(Prompt.of, kept, records, talk, asked, found.question.text, in_one=small)
         prompt = put_together()
         while (tokens := prompt.tokens(self._count)) > max_tokens and any(kept.values()):
             out.append(_drop_least(kept))  # the counts of lines do not add up exactly to the count of the whole
             prompt = put_together()
         await pace.done(size)
-        return self._context(found, kept, records, prompt, tokens, (*out, *packed.left_out), max_tokens)
+        return self._context(found, kept, records, prompt, tokens, (*out, *too_much), max_tokens)
 
     def _best(self, found: Sequence[Record]) -> int:
         """Tokens of the best record found, with its heading. A long text can be shortened."""
@@ -257,6 +251,23 @@ class ContextBuilder:
         reason = f"older than the last {kept}; the window moves on by half its size at a time"
         out = [LeftOut("recent", unit[0].id, size, reason) for unit, size in zip(pieces[:start], sizes, strict=False)]
         return Talk(pieces[start:], talk.tokens), out
+
+    async def _fit_each_turn_once(
+        self, found: _Found, records: dict[str, list[Record]], talk: Talk, left: int, room: _Room
+    ) -> tuple[dict[str, tuple[Item, ...]], tuple[LeftOut, ...]]:
+        """Pack what changes, and leave no turn in it twice: one among the newest messages is not also remembered.
+
+        Which of the newest messages fit is known only after packing: if one that was also found does not, all is
+        packed once more with it among what is remembered. Returns what goes in and what does not.
+        """
+        said = {message.id for unit in talk.units for message in unit}
+        packed = await self._fit(found, _without(records, said), talk, left, room)
+        unsaid = said - _said_in(packed, talk)
+        if any(record.id in unsaid for record in records["knowledge"]):
+            packed = await self._fit(found, _without(records, said - unsaid), talk, left, room)
+        doubled = _said_in(packed, talk)
+        once = tuple(item for item in packed.kept["knowledge"] if item.id not in doubled)
+        return packed.kept | {"knowledge": once}, packed.left_out
 
     async def _fit(
         self, found: _Found, records: dict[str, list[Record]], talk: Talk, left: int, room: _Room
