@@ -20,7 +20,6 @@ from recollect.exports import in_a_new_place
 from recollect.filters import Filter
 from recollect.layers import LAYERS
 from recollect.ledger import ERASURES, Ledger, portions
-from recollect.profile import turn_jobs
 from recollect.records import (
     Changes,
     Clock,
@@ -34,6 +33,7 @@ from recollect.records import (
     system_clock,
     with_data,
 )
+from recollect.spells import turn_jobs
 from recollect.stores.contract import OPERATIONS_MAX, Store, named_partitions
 
 PAGE = 500

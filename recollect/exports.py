@@ -19,8 +19,8 @@ from recollect.pace import Pace
 from recollect.paging import every
 from recollect.policies.merging import merges_of
 from recollect.policies.wholeness import is_whole
-from recollect.profile import turn_jobs
 from recollect.records import TRUSTS, Changes, Partition, Record, Scope, Source, enrich_jobs, iso
+from recollect.spells import turn_jobs
 
 EXPORT_FORMAT = 1
 EXPORT_PAGE = 500

@@ -28,7 +28,6 @@ from recollect.pace import Pace
 from recollect.policies.facts import UNTRUE
 from recollect.policies.merging import merges_of
 from recollect.policies.ties import rests_on
-from recollect.profile import is_old_value
 from recollect.records import (
     STANDS_IN,
     Changes,
@@ -41,6 +40,7 @@ from recollect.records import (
     new_id,
 )
 from recollect.seals import SEAL
+from recollect.spells import is_old_value
 from recollect.stores.contract import OPERATIONS_MAX, LeaseLost, forget_whole, named_partitions
 from recollect.trust import refs_of_act
 from recollect.unlearning import Unlearning

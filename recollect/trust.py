@@ -27,7 +27,6 @@ from recollect.ledger import Ledger
 from recollect.policies.facts import Telling
 from recollect.policies.ties import UNLEARNED
 from recollect.policies.unlearning import Gone, Undo
-from recollect.profile import is_old_value
 from recollect.quarantine import Quarantine
 from recollect.records import (
     MINUTE_MS,
@@ -43,6 +42,7 @@ from recollect.records import (
     without_data,
 )
 from recollect.seals import break_seals
+from recollect.spells import is_old_value
 from recollect.stores.contract import LeaseLost
 from recollect.unlearning import Unlearning
 

@@ -26,8 +26,8 @@ from recollect.policies.unlearning_graphs import (
     learning_again,
     learning_without,
 )
-from recollect.profile import entry_of, follow_jobs, spell_of
 from recollect.records import Changes, Partition, Record, enrich_jobs, in_portions, payload_of
+from recollect.spells import entry_of, follow_jobs, spell_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
 if TYPE_CHECKING:

@@ -52,6 +52,8 @@ FLOW = {
     "privacy",
     "exports",
     "ledger",
+    "claims",
+    "spells",
     "profile",
     "learnings",
     "customizations",
