@@ -22,7 +22,7 @@ Sessions = Mapping[str, Sequence[int]]
 """The rows of each session, in order of birth."""
 
 SESSION, BEFORE, AFTER, SPEAKER = range(4)
-USER, ASSISTANT, ASKS = range(3)
+"""The columns of the places of a row."""
 
 
 class Records(Protocol):

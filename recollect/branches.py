@@ -47,7 +47,7 @@ def with_copies(index: PartitionIndex, records: Sequence[Record], now: int) -> l
 
 
 def _copies_below(id: str, session: str, branches: Mapping[str, Collection[str]]) -> Iterator[str]:
-    """The ids that copies of a message have, if they exist. Between a message and a copy some may be gone."""
+    """The ids that copies of a message have, if they exist. Copies of copies may outlive the ones between."""
     paths: list[tuple[str, tuple[str, ...]]] = [(id, (session,))]
     while paths:
         id, path = paths.pop()
@@ -60,9 +60,10 @@ def _copies_below(id: str, session: str, branches: Mapping[str, Collection[str]]
 
 
 def _branches_of_each(index: PartitionIndex, now: int) -> dict[str, set[str]]:
-    """For each session those that branched off from it, also deleted ones, of which branches tell.
+    """The branches of each session, including deleted ones that a branch of theirs still names.
 
-    Under no name those of which nothing is known but that they had a branch: they may have branched off from any.
+    Under the empty name: deleted sessions of which nothing is known but that they had a branch. They may have
+    branched off from any session.
     """
     found: dict[str, set[str]] = {}
     lost: set[str] = set()

@@ -35,6 +35,7 @@ from recollect.records import (
     as_datetime,
     derived_id,
     enrich_job,
+    enrich_jobs,
     iso,
     new_id,
     with_data,
@@ -501,7 +502,7 @@ class Conversation:
     async def rename(self, title: str) -> None:
         """Give the session a title."""
         text = self._ledger.masked(validate.text(title, "title", validate.LIMITS.title_bytes))
-        fresh = self._fresh_head()
+        fresh = self._ledger.layers["session"].new_head(self._scope, self._ledger.clock())
 
         def decide(head: Record | None, now: int) -> Changes:
             return Changes(self._partition, put=((head or fresh).with_(content=text),))
@@ -545,19 +546,11 @@ class Conversation:
 
     def _enriching(self, copies: Sequence[Record]) -> tuple[Job, ...]:
         """The job for copies of messages that were not enriched yet."""
-        now = self._ledger.clock()
         refs = tuple(copy.id for copy in copies if copy.vector is None)
-        return (enrich_job(self._partition, refs, now),) if refs else ()
+        return enrich_jobs(self._partition, refs, self._ledger.clock())
 
     async def _head(self) -> Record:
-        """The head of the session: what is known about it as a whole."""
-        fresh = self._fresh_head()
-        found = await self._ledger.get(self._partition, [fresh.id])
-        return found[0] if found else fresh
-
-    def _fresh_head(self) -> Record:
-        layer, now = self._ledger.layers["session"], self._ledger.clock()
-        return Record(layer.head_id(self._scope), "session", layer.scope_of(self._scope), created_at=now)
+        return await session_head(self._ledger, self._scope)
 
     def _copy_of(self, record: Record) -> Record:
         now = self._ledger.clock()
@@ -569,6 +562,13 @@ class Conversation:
             expires_at=self._layer.expires_at(now),
             version=0,
         )
+
+
+async def session_head(ledger: Ledger, scope: Scope) -> Record:
+    """The head of a session, which holds what is known about it as a whole; a new one if nothing is known yet."""
+    fresh = ledger.layers["session"].new_head(scope, ledger.clock())
+    found = await ledger.get(scope.partition, [fresh.id])
+    return found[0] if found else fresh
 
 
 def copy_id(session: str, message_id: str) -> str:

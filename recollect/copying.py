@@ -16,11 +16,10 @@ from typing import Any
 
 from recollect.episodes import covered, episode_job
 from recollect.errors import Conflict
+from recollect.exports import in_a_new_place
 from recollect.filters import Filter
 from recollect.layers import LAYERS
 from recollect.ledger import ERASURES, Ledger, portions
-from recollect.privacy import in_a_new_place
-from recollect.profile import turn_jobs
 from recollect.records import (
     Changes,
     Clock,
@@ -29,10 +28,12 @@ from recollect.records import (
     Record,
     Scope,
     digest_of,
-    enrich_job,
+    enrich_jobs,
     payload_of,
     system_clock,
+    with_data,
 )
+from recollect.spells import turn_jobs
 from recollect.stores.contract import OPERATIONS_MAX, Store, named_partitions
 
 PAGE = 500
@@ -185,8 +186,7 @@ class Copying:
     def _enriching(self, partition: Partition, records: Iterable[Record]) -> tuple[Job, ...]:
         """The job for records not enriched yet, because jobs stay in the old store."""
         refs = tuple(r.id for r in records if LAYERS[r.layer].embedded and r.content and r.vector is None)
-        now = self._clock()
-        return (enrich_job(partition, refs, now),) if refs else ()
+        return enrich_jobs(partition, refs, self._clock())
 
     async def _enqueue(self, jobs: Sequence[Job]) -> None:
         for start in range(0, len(jobs), OPERATIONS_MAX):
@@ -201,8 +201,7 @@ class Copying:
         page = await self._source.list(where, now, newest_first=True, limit=1)
         last = await self._target.get(partition, [message.id for message in page.records], now) if page.records else ()
         born = list(last[0].born) if last else [0, 0]
-        covers = {**record.data["covers"], "born": born}
-        return _carried(record.with_(data={**record.data, "covers": covers}))
+        return _carried(with_data(record, covers={**record.data["covers"], "born": born}))
 
     # ── verifying ────────────────────────────────────────────────────────────────────────────────
 

@@ -14,7 +14,7 @@ from recollect.records import Born
 T = TypeVar("T")
 
 NUMBER_END = 2**40
-"""No revision is as high; a store may have no room for a number that is."""
+"""No revision is as high, and a store may not be able to hold a number that is."""
 
 
 Of = tuple[str, ...]

@@ -19,7 +19,7 @@ from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.handles import Handle
 from recollect.layers import Layer
 from recollect.ledger import Ledger
-from recollect.records import Changes, Record, Scope, as_datetime, iso, new_id
+from recollect.records import Changes, Record, Scope, as_datetime, iso, new_id, with_data
 
 PLACES = 50
 """Instructions for one user and agent. Each is in every prompt: more would be a handbook."""
@@ -142,7 +142,7 @@ class Customizations(Handle):
             by_id = {record.data["id"]: record for record in held}
             if sorted(wanted) != sorted(by_id):
                 raise ValidationError("must name each instruction once, without defaults of the org", field="ids")
-            return [by_id[id].with_(data={**by_id[id].data, "order": order}) for order, id in enumerate(wanted)]
+            return [with_data(by_id[id], order=order) for order, id in enumerate(wanted)]
 
         return [Customization.from_record(record) for record in await self._change(change)]
 

@@ -40,7 +40,7 @@ CONTENT_CHARS, VALUE_CHARS = 400, 80
 PLAIN_NUMBER_DIGITS = 4
 """A number with at most this many digits names an entity only beside the word for its type: "order 42"."""
 PASSED_OVER = 20
-"""Pages without any object of a type that are read in search of one; then the page is empty, with a cursor."""
+"""How many pages without an object of the type are read before an empty page is returned, with a cursor."""
 FOUND_MAX = 10
 CLOSE_S = 2.0
 """How long closing waits for cancelled loads: a loader may not heed it."""

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from recollect import validate
+from recollect.conversation import session_head
 from recollect.enrich.episodes import EXTRACTOR, GAP_MS, stretches, write
 from recollect.errors import NotFound
 from recollect.filters import Filter
@@ -34,8 +35,9 @@ from recollect.records import (
     Source,
     as_datetime,
     derived_id,
-    enrich_job,
+    enrich_jobs,
     iso,
+    with_data,
 )
 from recollect.seals import sealed
 from recollect.stores.contract import OPERATIONS_MAX
@@ -208,7 +210,7 @@ class Episodes(Handle):
         return [record for record in changes.put if record.layer == "episodic"] if changes else []
 
     async def _made(self, session: str, closing: bool) -> Changes | None:
-        head = await self._head(session)
+        head = await session_head(self._ledger, Scope(*self._partition, session=session))
         noted_to = await self._noted_place(session, head)
         where = replace(_said_in(self._partition, session), born_after=noted_to)
         page = await self._ledger.list(where, limit=PORTION)
@@ -228,7 +230,7 @@ class Episodes(Handle):
         if noted or not read_all:
             reached = noted[-1][0][-1] if noted else newest
             place = {NOTED: reached.id, NOTED_BORN: list(reached.born)}
-            changes = changes.and_(put=(head.with_(data=dict(head.data) | place),))
+            changes = changes.and_(put=(with_data(head, **place),))
         if not rests:
             now = self._ledger.clock()
             slot = episode_job(newest.scope, newest.created_at, self._idle_ms)
@@ -239,7 +241,8 @@ class Episodes(Handle):
     async def _made_again(self, session: str, ids: Sequence[str]) -> Changes | None:
         """The changes that make episodes from what is left of these messages."""
         known = await self._covered(session)
-        noted_to = await self._noted_place(session, await self._head(session))
+        head = await session_head(self._ledger, Scope(*self._partition, session=session))
+        noted_to = await self._noted_place(session, head)
         found = await self._ledger.get(self._partition, [id for id in ids if id not in known])
         # Messages after the noted ones are noted down later, with those that follow them.
         mine = [each for each in heard(found) if each.scope.session == session and each.born <= (noted_to or each.born)]
@@ -251,13 +254,6 @@ class Episodes(Handle):
         """The messages in stretches; long ones are read in a thread."""
         characters = sum([len(message.content) for message in messages])
         return await apart(partial(stretches, messages, gap_ms=self._idle_ms), characters // CUT_CHARACTERS)
-
-    async def _head(self, session: str) -> Record:
-        """The head of the session, or a new one."""
-        layer = self._ledger.layers["session"]
-        scope = layer.scope_of(Scope(*self._partition, session=session))
-        found = await self._ledger.get(self._partition, [layer.head_id(scope)])
-        return found[0] if found else Record(layer.head_id(scope), "session", scope, created_at=self._ledger.clock())
 
     async def _noted_place(self, session: str, head: Record) -> tuple[int, int] | None:
         """The place in the session up to which episodes were made, even if the last message there is gone."""
@@ -304,9 +300,7 @@ class Episodes(Handle):
         """The new episodes, the job of embedding them, and the messages they rest on."""
         put = tuple(record for _, record in noted if record is not None)
         needs = tuple(message.id for stretch, record in noted if record is not None for message in stretch)
-        now = self._ledger.clock()
-        refs = tuple(record.id for record in put)
-        jobs = (enrich_job(self._partition, refs, now),) if refs else ()
+        jobs = enrich_jobs(self._partition, tuple(record.id for record in put), self._ledger.clock())
         return Changes(self._partition, put=put, needs=needs, enqueue=jobs)
 
 

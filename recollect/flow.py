@@ -12,19 +12,21 @@ from typing import Any
 from recollect import validate
 from recollect.allowance import Allowance
 from recollect.consolidation import Consolidation
-from recollect.context import Context, ContextBuilder
+from recollect.context import Context
 from recollect.context_policy import ContextPolicy
 from recollect.conversation import Conversation
 from recollect.enrich.by_rules import Rules
 from recollect.enrichment import Enrichment
 from recollect.entities import Loads
 from recollect.errors import RecollectError
+from recollect.exports import Exports
 from recollect.indexes import AWAKE, Indexes
 from recollect.indexing import Indexing
 from recollect.layers import with_lives
 from recollect.learning import Learning
 from recollect.ledger import Ledger
 from recollect.models import ChatModel
+from recollect.packing import ContextBuilder
 from recollect.policies.learnings import Shown
 from recollect.policies.masking import parse_kinds
 from recollect.policies.tokens import TokenCounter, counter, remembering
@@ -51,7 +53,8 @@ CLOSE_WORK_S = 2.0
 USES_FLUSH_S = 30.0
 """How long use counts are collected before they are written together."""
 USES_MAX = 50_000
-"""Memories whose uses wait for that, about ten MiB: those of a store that cannot be written would pile up forever."""
+"""How many memories may have uses that wait to be written, about ten MiB: while a store cannot be written, they would
+pile up for ever."""
 
 
 class Flow:
@@ -188,8 +191,12 @@ class Flow:
                 continue
 
     def privacy(self, partition: Partition) -> Privacy:
-        """Forgetting, erasing and exporting what one partition holds."""
+        """Forgetting and erasing what one partition holds."""
         return Privacy(self.ledger, self.indexes, partition)
+
+    def exports(self, partition: Partition) -> Exports:
+        """Exporting what one partition holds, and importing into it."""
+        return Exports(self.ledger, partition)
 
     def trust(self, scope: Scope) -> Trust:
         """Quarantining, releasing and undoing, for one user."""

@@ -8,7 +8,7 @@ from recollect.records import Scope
 
 
 class Opened:
-    """An open memory, or a way to it. Copies of what holds one, such as the state of an agent, share it."""
+    """An open memory, or a way to it. Copying something that holds one, such as the state of an agent, shares it."""
 
     def __copy__(self) -> Self:
         return self

@@ -28,10 +28,10 @@ AWAKE, AWAKE_LEAST = 1_000, 8
 do when memory is short.
 """
 ASIDE_ROWS = 2_000
-"""An index of up to this many rows is spilled to a file when it rests: it is written whole, whatever changed in it."""
+"""Only indexes of up to this many rows are spilled to a file: one is always written whole, however little changed."""
 RESTING_BYTES = 2 << 20
-"""Memory that resting indexes may take before the least recently queried are spilled: a new message is enriched a
-moment later, and bringing an index back for that takes longer than the rest of the enrichment.
+"""Memory that resting indexes may take before the least recently queried are spilled. Some stay in memory because a
+new message is enriched a moment after it came, and reading an index back takes longer than the rest of that.
 """
 VOCABULARIES = 2
 """Vocabularies whose indexes are held at once: the newest, and the one before."""
@@ -39,7 +39,7 @@ ASKED_TOGETHER = 4
 """Partitions used by two consecutive queries: each queries the user's and the org's."""
 PAGE = 1_000
 KEPT_EVERY_S = 600.0
-"""How long after what was read of a partition was kept it may be kept again: whoever forgets often loses it often."""
+"""What was read of a partition is kept at most this often: each time something is forgotten, what was kept is lost."""
 
 
 class Indexes:
@@ -86,16 +86,12 @@ class Indexes:
         """The partition's index as `current` returns it; None if it would have to be built first."""
         return await self.current(partition) if partition in self else None
 
-    def as_left(self, partition: Partition) -> PartitionIndex | None:
-        """The partition's index as of its last use, if it is at hand. The store is not queried."""
-        return self._at_hand(partition)
-
     async def all_current(self, partitions: Sequence[Partition]) -> list[PartitionIndex]:
         """The indexes of several partitions, as `current` returns them. A store that can tell with a single look-up
         that nothing was written to any of them is asked only once; one on a server is asked for all concurrently.
         """
         self._home.check()
-        held = [(partition, self._at_hand(partition)) for partition in partitions]
+        held = [(partition, self.as_left(partition)) for partition in partitions]
         marks = {each: index.mark for each, index in held if index is not None and index.mark and not index.is_wasteful}
         if self._unchanged is None:
             return await self._all_at_once(*partitions)
@@ -157,7 +153,7 @@ class Indexes:
         A caller that gives up leaves the pages already applied; the next caller resumes from there.
         """
         while True:
-            index = self._at_hand(partition)
+            index = self.as_left(partition)
             if index is None or index.is_wasteful:
                 index = self._fresh(partition)
             mark = index.mark
@@ -236,8 +232,11 @@ class Indexes:
         self._awake.move_to_end(partition)
         return index
 
-    def _at_hand(self, partition: Partition) -> PartitionIndex | None:
-        """The partition's index as of its last use, if there is one: in memory, or read back from the file."""
+    def as_left(self, partition: Partition) -> PartitionIndex | None:
+        """The partition's index as of its last use, in memory or read back from the file; None if it is in neither.
+
+        The store is not queried.
+        """
         index = self._held.get(partition)
         if index is None and self._aside is not None and partition in self._aside:
             index = self._aside.get(partition)

@@ -45,6 +45,10 @@ class Layer:
         session = scope.session if "session" in self.scope else ""
         return derived_id(self.name, agent, session, key)
 
+    def new_head(self, scope: Scope, now: int) -> Record:
+        """A head that holds nothing yet, for layers with one head in each scope."""
+        return Record(self.head_id(scope), self.name, self.scope_of(scope), created_at=now)
+
     def expires_at(self, now: int) -> int | None:
         """When something written now expires."""
         return None if self.life_ms is None else now + self.life_ms

@@ -55,11 +55,11 @@ class Learning:
     async def taught(
         self, partition: Partition, index: PartitionIndex, records: Iterable[Record], room: int
     ) -> Changes:
-        """What these records teach, in at most `room` operations; whatever has to wait is left to jobs.
+        """What these records teach, in at most `room` operations; whatever does not fit is left to jobs.
 
-        An immediate enricher is called right away, so that one commit holds everything a message
-        brings; where messages have a store of their own, that would take two commits. Failures are also
-        left to a job: the messages are enriched nevertheless, and the job reports the failure.
+        An enricher that is quick (`immediate`) is asked here, so that a single commit holds all that a message
+        brings. It is left to a job where messages have a store of their own, which would take a second commit. If it
+        fails, the messages are enriched all the same, and a job tries again and reports the failure.
         """
         if self._enricher is None:
             return Changes(partition)

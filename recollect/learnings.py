@@ -37,9 +37,10 @@ from recollect.records import (
     Source,
     as_datetime,
     derived_id,
-    enrich_job,
+    enrich_jobs,
     iso,
     new_id,
+    with_data,
 )
 
 CALL_DIGITS = 8
@@ -266,15 +267,13 @@ class Learnings(Handle):
         return tuple(dict.fromkeys((self._partition, Partition(self._scope.org, ""))))
 
     def _changes(self, partition: Partition, put: Sequence[Record]) -> Changes:
-        now = self._ledger.clock()
         new = tuple(record.id for record in put if record.vector is None)
-        jobs = (enrich_job(partition, new, now),) if new else ()
-        return Changes(partition, put=tuple(put), enqueue=jobs)
+        return Changes(partition, put=tuple(put), enqueue=enrich_jobs(partition, new, self._ledger.clock()))
 
 
 def _called(changed: Record, now: int) -> Record:
     """Make a change distinct from the same change by another process at the same moment, so that both count."""
-    return changed.with_(data={**changed.data, "call": new_id(now)[-CALL_DIGITS:]})
+    return with_data(changed, call=new_id(now)[-CALL_DIGITS:])
 
 
 def _onto(known: Record | None, draft: Record) -> Record:

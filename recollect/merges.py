@@ -31,7 +31,8 @@ async def take_out(
 ) -> None:
     """Take what a record gave out of the one it was merged into, and out of those that this one was merged into.
 
-    It is late once the record was dropped: what merged it may have seen an edit of which nothing is known any more.
+    `late`: the record was dropped already. It may have been merged in an edited state of which nothing is known any
+    more, so what it gave is also looked up in the merge itself.
     """
     older = held(holder)
     merges = merges_of(older) if older is not None and late else ()

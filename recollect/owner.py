@@ -20,6 +20,7 @@ from recollect.long_term import LongTerm
 from recollect.records import Hit, Record, Scope
 
 if TYPE_CHECKING:
+    from recollect.exports import Exports
     from recollect.flow import Flow
     from recollect.privacy import Privacy, Receipt
     from recollect.upkeep import Maintained
@@ -39,6 +40,10 @@ class Owner(Handle):
     @property
     def _privacy(self) -> Privacy:
         return self._flow.privacy(self._scope.partition)
+
+    @property
+    def _exports(self) -> Exports:
+        return self._flow.exports(self._scope.partition)
 
     def _own(self, draft: Record) -> Record:
         """A draft that this owner can have: an org has no episodes, since nothing is said to it."""
@@ -211,13 +216,13 @@ class Owner(Handle):
 
     async def export(self) -> list[dict[str, Any]]:
         """Everything about the user, or all that the org shares, as JSON objects; the first describes the export."""
-        return [line async for line in self._privacy.export()]
+        return [line async for line in self._exports.export()]
 
     async def export_page(
         self, *, limit: int = 500, after: str | None = None
     ) -> tuple[list[dict[str, Any]], str | None]:
         """A page of the export, and the cursor of the next (None at the end), for exports too large for memory."""
-        return await self._privacy.export_page(validate.limit(limit), validate.cursor(after))
+        return await self._exports.export_page(validate.limit(limit), validate.cursor(after))
 
     async def restore(self, id: str) -> Record:
         """Bring back a memory that pruning retired or merging ended."""

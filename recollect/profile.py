@@ -16,14 +16,15 @@ from operator import attrgetter
 from typing import Any
 
 from recollect import validate
+from recollect.claims import Told, checked_key, claim_of, correction
 from recollect.cursors import born_of, page_of
-from recollect.enrich import Draft, Found
+from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
 from recollect.filters import Filter
 from recollect.handles import Handle
-from recollect.layers import FACT_LAYERS, own_data
+from recollect.layers import FACT_LAYERS
 from recollect.ledger import Ledger
-from recollect.long_term import past_ids, past_of, past_states
+from recollect.long_term import past_ids, past_states
 from recollect.pace import Pace, apart
 from recollect.policies.facts import (
     EVER,
@@ -39,39 +40,23 @@ from recollect.policies.facts import (
     has_value,
     in_force,
     is_to_come,
-    of_spell,
     start_of,
-    text_mark,
 )
-from recollect.policies.graphs import SAID_BY_FACTS
-from recollect.policies.keys import (
-    AT_ODDS,
-    FOLLOWERS,
-    KEY_MAX,
-    OPPOSITES,
-    PEOPLE,
-    Key,
-    is_sentence,
-    is_without_work,
-    key_of,
-    same_value,
-)
+from recollect.policies.keys import AT_ODDS, FOLLOWERS, OPPOSITES, Key, is_without_work, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.unlearning import resettled
 from recollect.records import (
     DAY_MS,
     Changes,
-    Job,
-    Partition,
     Record,
     Scope,
     Source,
     as_datetime,
-    enrich_job,
+    enrich_jobs,
     iso,
-    new_id,
 )
+from recollect.spells import entries_behind, follow_jobs, records_of, spell_of, turn_jobs
 
 UPSERT_MAX = 30
 """Facts per call: each may put three records, and all go into one commit."""
@@ -79,9 +64,6 @@ PARTLY_NAMED = ("vehicle", "device")
 """Keys whose values people name by a part of them when they part with one."""
 APPLIED_DRAFTS, APPLIED_PUTS = 40, 40
 """Per commit: how many drafts are considered, and after how many records the remaining drafts wait."""
-
-SAID_IN_GRAPH = {*SAID_BY_FACTS.values(), "hometown", *PEOPLE}
-"""Keys whose values are also the far end of a relation of the user."""
 
 OVERRULING = ("denies", "corrects")
 """Claims that a value was never true: they also concern what is behind it."""
@@ -193,7 +175,7 @@ class Facts(Handle):
         given = validate.batch(items)
         if len(given) > UPSERT_MAX:
             raise TooLarge(f"must have at most {UPSERT_MAX} facts; send the rest in further calls", field="items")
-        told = [self._masked(each) for each in validate.each(given, _told)]
+        told = [self._masked(each) for each in validate.each(given, Told.of)]
         sources = await self._sources([each.message_id for each in told])
         now = self._ledger.clock()
         return await self._write([each.claim(sources, now) for each in told])
@@ -226,15 +208,15 @@ class Facts(Handle):
         source_message_id: str | None = None,
     ) -> Fact:
         """State the right value, and that the previous one never was true: it stays in the history, true at no time."""
-        kind = _key(key)
+        kind = checked_key(key)
         wrong = "" if instead_of is None else self._masked_value(kind, validate.fact_value(instead_of, "instead_of"))
         if kind.many and not wrong:
             raise ValidationError("say which of the values was wrong", field="instead_of")
         message_id = validate.optional_identifier(source_message_id, "source_message_id")
-        told = self._masked(_Told(kind, validate.fact_value(value), message_id=message_id))
+        told = self._masked(Told(kind, validate.fact_value(value), message_id=message_id))
         now = self._ledger.clock()
         claim = replace(told.claim(await self._sources([message_id]), now, status="confirmed"), at=now)
-        claims = _apart(claim, wrong, self._reason(reason))
+        claims = correction(claim, wrong, self._reason(reason))
 
         async def known() -> tuple[Sequence[Claim], Sequence[Record]]:
             found = await self._ledger.get(self._partition, self._ids(claims))
@@ -292,7 +274,7 @@ class Facts(Handle):
 
     async def _about(self, key: str, value: str | None, kind: str, **more: Any) -> list[Fact]:
         """Make a claim about the current values."""
-        asked = _key(key)
+        asked = checked_key(key)
         wanted = None if value is None else self._masked_value(asked, validate.fact_value(value))
 
         async def current() -> tuple[Sequence[Claim], Sequence[Record]]:
@@ -326,7 +308,7 @@ class Facts(Handle):
             lines.clear()
             for claim in claims:
                 self._take(lines, known, claim, now)
-            put = _all_records(lines, known)
+            put = records_of(lines, known)
             return self._changes(put, now) if put else None
 
         by_id = {self._id(claim.key, claim.value): claim for claim in claims}
@@ -336,7 +318,7 @@ class Facts(Handle):
         spoken_of = [_spoken_of(lines[id], claim) for id, claim in by_id.items() if claim.kind != "resumes"]
         return [Fact.from_record(spell, now) for spell in spoken_of if spell.data]
 
-    def _masked(self, told: _Told) -> _Told:
+    def _masked(self, told: Told) -> Told:
         return replace(told, value=self._masked_value(told.key, told.value))
 
     def _masked_value(self, key: Key, value: str) -> str:
@@ -369,19 +351,19 @@ class Facts(Handle):
         for row in claims:
             # A line yields at most its head and its past: build the records only if there might be too many.
             most = sum(1 + len(line.past) + len(line.behind) for line in lines.values())
-            if most >= APPLIED_PUTS and len(_all_records(lines, known)) >= APPLIED_PUTS:
+            if most >= APPLIED_PUTS and len(records_of(lines, known)) >= APPLIED_PUTS:
                 break
             for claim in row:
                 self._take(lines, known, claim, now)
             taken += 1
-        put = _all_records(lines, known)
+        put = records_of(lines, known)
         if not put:
             return Changes(self._partition), tuple(drafts[taken:])
         needs = tuple(dict.fromkeys(each.message.id for each in drafts[:taken]))
         return self._changes(put, now).and_(needs=needs), tuple(drafts[taken:])
 
     async def _outdated(self, row: Sequence[Claim], all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
-        """The claims of what a new value ends: someone who likes something no longer dislikes it.
+        """Claims that end what a new value leaves behind: someone who likes something no longer dislikes it.
 
         Moving to another city ends the old region, unless it is stated again. Being out of work ends the employer.
         """
@@ -401,7 +383,7 @@ class Facts(Handle):
         return ends
 
     async def _resumed(self, denial: Claim, heads: Sequence[Record]) -> list[Claim]:
-        """Claims that what a denied value had made outdated (`_outdated`) was not: it ended for no reason."""
+        """Claims that bring back what a denied value had ended (`_outdated`): it ended for no reason."""
         name = denial.key.name
         keys = (*FOLLOWERS.get(name, ()), *OPPOSITES.get(name, ()), *((AT_ODDS[name],) if name in AT_ODDS else ()))
         denied = [head for head in heads if keys and has_value(head, denial.value)]
@@ -438,11 +420,11 @@ class Facts(Handle):
         kind = key_of(draft.key)
         if not kind.name or len(draft.value.encode()) > validate.FACT_VALUE_BYTES:
             return []
-        claim = _learned(found, kind, extractor, self._ledger.clock())
+        claim = claim_of(found, kind, extractor, self._ledger.clock())
         if draft.ends and kind.name in PARTLY_NAMED:
             claim = replace(claim, value=await self._full_name(kind, draft.value))
         if draft.corrects:
-            return _apart(claim, draft.instead_of)
+            return correction(claim, draft.instead_of)
         if draft.value or not draft.ends or not kind.many:
             return [claim] if draft.value or draft.ends else []
         heads = await self._heads(kind)
@@ -472,22 +454,24 @@ class Facts(Handle):
         head = known.get(id) or Record(id, self._layer.name, self._scope)
         if head.layer != self._layer.name:
             raise Conflict("the id of this fact is taken by another memory", field="id")
-        line = lines.get(id) or Timeline(head, behind=tuple(spell for _, spell in _behind(head, known)))
+        line = lines.get(id) or Timeline(head, behind=tuple(spell for _, spell in entries_behind(head, known)))
         decided = decide(line, claim, now)
         lines[id] = resettled(decided, now) if claim.kind == "denies" and decided is not line else decided
 
     def _since_the_wrong_one(self, lines: Mapping[str, Timeline], claim: Claim) -> Claim:
-        """A value of a set that corrects another one, true since that one was thought to be, as for any other key."""
+        """The claim, dated: in a set, a value that corrects another counts from when that one was thought to begin.
+
+        For keys with a single value, correcting does that by itself.
+        """
         if not claim.key.many or not claim.instead_of or claim.valid_from is not None:
             return claim
         wrong = _denied_by(lines[self._id(claim.key, claim.instead_of)], claim)
         return replace(claim, valid_from=wrong.valid_from) if wrong else claim
 
     def _changes(self, put: Sequence[Record], now: int) -> Changes:
-        wanting = tuple(record.id for record in put if record.layer == self._layer.name and record.vector is None)
-        jobs: tuple[Job, ...] = ()
-        if wanting and self._layer.embedded:
-            jobs = (enrich_job(self._partition, wanting, now),)
+        wanting = [record for record in put if record.layer == self._layer.name and record.vector is None]
+        refs = tuple(record.id for record in wanting if self._layer.embedded)
+        jobs = enrich_jobs(self._partition, refs, now)
         jobs += turn_jobs(self._partition, put, now)
         jobs += follow_jobs(self._partition, [record for record in put if record.valid_to is not None], now)
         return Changes(self._partition, put=tuple(put), enqueue=jobs)
@@ -527,12 +511,12 @@ class Facts(Handle):
 
     async def get(self, key: str) -> list[Fact]:
         """The current value of a key, or the values of a set; empty when nothing is known."""
-        return await self._in_force(await self._heads(_key(key)))
+        return await self._in_force(await self._heads(checked_key(key)))
 
     async def history(self, key: str) -> list[Fact]:
         """Everything stated about a key, oldest first, including what is not believed and why."""
         now = self._ledger.clock()
-        places = await self._with_past(await self._heads(_key(key)))
+        places = await self._with_past(await self._heads(checked_key(key)))
         spells: list[Record] = []
         for place in places:
             spells += await apart(partial(believed, place, EVER), len(place))
@@ -562,29 +546,11 @@ class Facts(Handle):
                 return found, following
 
 
-def turn_jobs(partition: Partition, put: Iterable[Record], now: int) -> tuple[Job, ...]:
-    """The jobs that move values to the head of their facts when they begin, for values that begin in the future."""
-    begins = ((record.data["of"], record.valid_from) for record in put if is_old_value(record))
-    due = {(head, at) for head, at in begins if at is not None and at > now}
-    return tuple(Job(f"turn:{head}:{at}", partition, "turn", (head,), due_at=at) for head, at in sorted(due))
-
-
-def follow_jobs(partition: Partition, changed: Iterable[Record], now: int) -> tuple[Job, ...]:
-    """The jobs that make the graph follow changed facts, for facts that relations express as well."""
-    keys = {str(own_data(record)["key"]) for record in changed} & SAID_IN_GRAPH
-    return tuple(Job(f"follow:{new_id(now)}", partition, "follow", (key,), due_at=now) for key in sorted(keys))
-
-
 async def spells_of(ledger: Ledger, scope: Scope, key: str) -> list[Record]:
     """Everything stated about a key, as stored, without what was set aside."""
     facts = Facts(ledger, scope)
-    places = await facts._with_past(await facts._heads(_key(key)))
+    places = await facts._with_past(await facts._heads(checked_key(key)))
     return [spell for place in places for spell in place]
-
-
-def is_old_value(record: Record) -> bool:
-    """True for a value of a fact or preference kept behind its head: it has an id of its own."""
-    return record.layer == "past" and record.data.get("layer") in FACT_LAYERS
 
 
 LastSaid = Callable[[], Awaitable[int | None]]
@@ -616,102 +582,6 @@ async def read_profile(
     )
 
 
-# ── from input to claims, and from claims to records ─────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """Something stated outright, validated once."""
-
-    key: Key
-    value: str
-    confidence: float = 1.0
-    message_id: str | None = None
-    valid_from: int | None = None
-    valid_to: int | None = None
-
-    def claim(self, messages: Mapping[str, Record], now: int, status: str = "told") -> Claim:
-        """As a claim, dated when it began to be true, else by its message, else now; never in the future."""
-        message = messages.get(self.message_id or "")
-        said = message.when if message else now
-        at = min(said if self.valid_from is None else self.valid_from, now)
-        source = Source(self.message_id) if self.message_id else None
-        if message:
-            source = Source(message.id, message.scope.session, None, message.data.get("role"))
-        return Claim(
-            key=self.key,
-            value=self.value,
-            at=at,
-            kind="says" if self.valid_to is None or self.valid_to > now else "ends",
-            confidence=self.confidence,
-            status=status,
-            valid_from=self.valid_from,
-            valid_to=self.valid_to,
-            source=source,
-            text=text_mark(message.content) if message else "",
-            trust=message.trust if message else "trusted",
-        )
-
-
-_ITEM = ("key", "value", "confidence", "source_message_id", "valid_from", "valid_to")
-
-
-def _told(value: object) -> _Told:
-    item = validate.named_fields(value, _ITEM, _ITEM[:2])
-    valid_from = validate.moment(item.get("valid_from"), "valid_from")
-    valid_to = validate.moment(item.get("valid_to"), "valid_to")
-    if valid_from is not None and valid_to is not None and valid_to < valid_from:
-        raise ValidationError("must not end before it begins", field="valid_to")
-    return _Told(
-        key=_key(item["key"]),
-        value=validate.fact_value(item["value"]),
-        confidence=validate.unit_interval(item.get("confidence", 1.0), "confidence"),
-        message_id=validate.optional_identifier(item.get("source_message_id"), "source_message_id"),
-        valid_from=valid_from,
-        valid_to=valid_to,
-    )
-
-
-def _key(name: object) -> Key:
-    key = key_of(validate.identifier(name, "key"))
-    if not key.name:
-        raise ValidationError("must have a letter or a digit", field="key")
-    if is_sentence(str(name)):
-        raise ValidationError(f"must have at most {KEY_MAX} characters; a longer text is a memory", field="key")
-    return key
-
-
-def _learned(found: Found, key: Key, extractor: str, now: int) -> Claim:
-    """What a message says, as a claim; never dated in the future, or no later claim could replace it."""
-    draft, message = found.draft, found.message
-    over = draft.valid_to is not None and draft.valid_to <= message.when
-    return Claim(
-        key=key,
-        value=draft.value,
-        at=min(message.when, now),
-        kind="ends" if draft.ends or over else "says",
-        confidence=draft.confidence,
-        status="learned",
-        valid_from=draft.valid_from,
-        valid_to=draft.valid_to,
-        source=_source(draft, message, extractor),
-        text=text_mark(message.content),
-        trust=message.trust,
-    )
-
-
-def _source(draft: Draft, message: Record, extractor: str) -> Source:
-    return Source(message.id, message.scope.session, draft.span, message.data.get("role"), extractor)
-
-
-def _apart(claim: Claim, wrong: str, reason: str = "") -> list[Claim]:
-    """A correction as claims: in a set, the wrong value and the right one have places of their own."""
-    if claim.value and not claim.key.many:
-        return [replace(claim, kind="corrects", instead_of=wrong, reason=reason)]
-    denied = [replace(claim, kind="denies", value=wrong, reason=reason)] if wrong else []
-    return [*denied, replace(claim, instead_of=wrong)] if claim.value else denied
-
-
 def _is_as_read(head: Record, read: Record) -> bool:
     """Whether a fact still has the value, and the past, that it had when it was read."""
     return has_value(head, read.data["value"]) and past_ids(head) == past_ids(read)
@@ -727,48 +597,6 @@ def _denied_by(line: Timeline, claim: Claim) -> Record | None:
     """The value that this claim, or the text it is from, says was never true; of several spells, the first."""
     denied = [spell for spell in line.spells if spell.data.get("voided", {}).get("by") == claim.telling]
     return min(denied, key=start_of, default=None)
-
-
-def _behind(head: Record, known: Mapping[str, Record]) -> list[tuple[Record, Record]]:
-    """The entries in the past of a head, among what was read, each with its spell."""
-    entries = [known[id] for id in past_ids(head) if id in known and known[id].layer == "past"]
-    return [(entry, spell_of(entry, head)) for entry in entries]
-
-
-def _all_records(lines: Mapping[str, Timeline], known: Mapping[str, Record]) -> list[Record]:
-    """The records to put for timelines keyed by place, given what was read there."""
-    return [record for id, line in lines.items() for record in _records(line, known.get(id), known)]
-
-
-def _records(line: Timeline, read: Record | None, known: Mapping[str, Record]) -> list[Record]:
-    """The records to put for a timeline: its head, new spells of its past under the next numbers, and changed ones."""
-    if not line.head.data or (not line.past and line.head == read):
-        return []
-    edits = line.head.data.get("edits", 0)
-    past: list[Record] = []
-    for number, spell in enumerate(line.past):
-        behind = spell.with_(data={**of_spell(spell.data), "edits": edits + number})
-        past.append(past_of(behind, 0).with_(valid_to=spell.valid_to))
-    was = _behind(read, known) if line.behind and read else []
-    changed = [entry_of(spell, entry) for (entry, old), spell in zip(was, line.behind, strict=True) if spell != old]
-    return [line.head.with_(data={**line.head.data, "edits": edits + len(past)}), *past, *changed]
-
-
-def spell_of(entry: Record, head: Record) -> Record:
-    """A spell as it stood at its head, rebuilt from its entry in the past."""
-    return entry.with_(id=head.id, layer=head.layer, data=entry.data["data"], born=head.born)
-
-
-def entry_of(spell: Record, entry: Record) -> Record:
-    """The same the other way round: a spell in the place of an entry behind its head."""
-    return spell.with_(
-        id=entry.id,
-        layer="past",
-        data={**entry.data, "data": of_spell(spell.data)},
-        vector=None,
-        version=entry.version,
-        born=entry.born,
-    )
 
 
 def _status(record: Record, as_of: int | None) -> str:

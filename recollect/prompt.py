@@ -1,6 +1,6 @@
 """A context as text: sections under their headings, memories inside the fence, and the messages for a chat model.
 
-`context.py` decides what goes in; this module lays it out. What lasts comes first, then the recent messages, and last
+`packing.py` decides what goes in; this module lays it out. What lasts comes first, then the recent messages, and last
 what was found, in one message with the question. Only standing instructions are outside the fence. The tokens are
 counted here too, for the prompt as a whole, because the counts of its parts do not add up exactly.
 """

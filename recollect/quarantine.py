@@ -127,9 +127,7 @@ class Quarantine:
         return counts
 
     def _head(self, session: str, now: int) -> Record:
-        layer = self._ledger.layers["session"]
-        scope = layer.scope_of(Scope(*self._partition, session=session))
-        return Record(layer.head_id(scope), "session", scope, created_at=now)
+        return self._ledger.layers["session"].new_head(Scope(*self._partition, session=session), now)
 
     async def _meant(self, session: str, ids: Sequence[str]) -> list[Record]:
         """The messages of a session, or these records, with all copies of messages in branches."""
@@ -145,7 +143,7 @@ class Quarantine:
     async def trust_again(self, session: str, ids: Sequence[str], by_at: int | None) -> Chosen:
         """Restore the former trust of a session or of these records; the note stays until all else is done.
 
-        A release that is completed late leaves alone what was to be set aside again after `by_at`, when it began.
+        `by_at` is given if a release is completed late: when it began. What was set aside again since then stays aside.
         """
 
         def means(record: Record) -> bool:

@@ -36,7 +36,18 @@ from recollect.models.prompts import CANDIDATES_MAX, COMPARE, LEARN, MESSAGES_MA
 from recollect.policies.fencing import safe
 from recollect.policies.merging import merged
 from recollect.policies.tokens import TokenCounter
-from recollect.records import SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id, enrich_job, new_id
+from recollect.records import (
+    SECOND_MS,
+    Changes,
+    Job,
+    Partition,
+    Record,
+    Scope,
+    derived_id,
+    enrich_job,
+    new_id,
+    with_data,
+)
 from recollect.settings import Settings
 from recollect.stores.contract import OPERATIONS_MAX
 
@@ -151,7 +162,7 @@ class Reading:
         last = messages[-1]
         changes = await self._learned(job, messages)
         reached = {"to": last.id, "born": list(last.born), "by": self.name}
-        changes = changes.and_(put=(mark.with_(data={**mark.data, **reached}),))
+        changes = changes.and_(put=(with_data(mark, **reached),))
         if page.after is not None or len(messages) < len(page.records):
             again = Job(f"read:{new_id(self._ledger.clock())}", job.partition, "read", job.refs, self._ledger.clock())
             changes = changes.and_(enqueue=(again,))
@@ -288,9 +299,7 @@ class Reading:
 
 async def reading_mark(ledger: Ledger, partition: Partition, session: str) -> Record:
     """The mark of how far a session was read; a fresh record if it never was."""
-    layer = ledger.layers["reading"]
-    scope = Scope(*partition, session=session)
-    fresh = Record(layer.head_id(scope), layer.name, scope, created_at=ledger.clock())
+    fresh = ledger.layers["reading"].new_head(Scope(*partition, session=session), ledger.clock())
     return next(iter(await ledger.get(partition, [fresh.id])), fresh)
 
 

@@ -406,6 +406,11 @@ def enrich_job(partition: Partition, refs: tuple[str, ...], now: int) -> Job:
     return Job(f"enrich:{new_id(now)}", partition, "enrich", refs, now)
 
 
+def enrich_jobs(partition: Partition, refs: tuple[str, ...], now: int) -> tuple[Job, ...]:
+    """The same, for a change that may have no record to enrich."""
+    return (enrich_job(partition, refs, now),) if refs else ()
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
     """One change to one partition: it lands whole or not at all.

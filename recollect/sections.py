@@ -1,7 +1,7 @@
 """What goes into each section of a context, before anything is weighed: which records, in which words.
 
 Some sections are filled by what search found; the others have rules of their own, such as the notes about the user or
-the entities that a question names. A record becomes a line of its section here; `context.py` decides which lines fit.
+the entities that a question names. A record becomes a line of its section here; `packing.py` decides which lines fit.
 Everything is read from the indexes of the user and of the org; the store is not queried.
 """
 

@@ -27,10 +27,22 @@ from recollect.ledger import Ledger
 from recollect.policies.facts import Telling
 from recollect.policies.ties import UNLEARNED
 from recollect.policies.unlearning import Gone, Undo
-from recollect.profile import is_old_value
 from recollect.quarantine import Quarantine
-from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Scope, Source, iso, new_id
+from recollect.records import (
+    MINUTE_MS,
+    Changes,
+    Job,
+    Partition,
+    Record,
+    Scope,
+    Source,
+    iso,
+    new_id,
+    with_data,
+    without_data,
+)
 from recollect.seals import break_seals
+from recollect.spells import is_old_value
 from recollect.stores.contract import LeaseLost
 from recollect.unlearning import Unlearning
 
@@ -410,11 +422,10 @@ def _noted(message: Record, undo_id: str, extractor: str) -> Record:
     notes: Mapping[str, str] = message.data.get(UNLEARNED, {})
     if message.layer != "conversation" or any(undone in ("", extractor) for undone in notes.values()):
         return message
-    return message.with_(data={**message.data, UNLEARNED: {**notes, undo_id: extractor}})
+    return with_data(message, **{UNLEARNED: {**notes, undo_id: extractor}})
 
 
 def _unnoted(message: Record, undo_id: str) -> Record:
     """The message without the note of an undo."""
     notes = {id: extractor for id, extractor in message.data.get(UNLEARNED, {}).items() if id != undo_id}
-    data = {name: value for name, value in message.data.items() if name != UNLEARNED}
-    return message.with_(data=data | ({UNLEARNED: notes} if notes else {}))
+    return with_data(message, **{UNLEARNED: notes}) if notes else without_data(message, UNLEARNED)

@@ -26,8 +26,8 @@ from recollect.policies.unlearning_graphs import (
     learning_again,
     learning_without,
 )
-from recollect.profile import entry_of, follow_jobs, spell_of
-from recollect.records import Changes, Partition, Record, enrich_job, in_portions, payload_of
+from recollect.records import Changes, Partition, Record, enrich_jobs, in_portions, payload_of
+from recollect.spells import entry_of, follow_jobs, spell_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
 
 if TYPE_CHECKING:
@@ -247,9 +247,7 @@ class Unlearning:
         put = tuple(_emptied(before) if after is None else after for before, after in steps)
         layers = self._ledger.layers
         refs = tuple(r.id for r in put if layers[r.layer].embedded and r.content and r.vector is None)
-        now = self._ledger.clock()
-        job = enrich_job(self._partition, refs, now)
-        return Changes(self._partition, put=put, enqueue=(job,) if refs else ())
+        return Changes(self._partition, put=put, enqueue=enrich_jobs(self._partition, refs, self._ledger.clock()))
 
 
 def _difference(before: Sequence[Record], after: Sequence[Record | None], counts: Counts) -> int:

@@ -27,8 +27,8 @@ READ_ROWS, READ_CHARACTERS = 500, 100_000
 LONG_CHARACTERS, LONG_ASCII = 6_000, 20_000
 """From this length on, a text may have so many words that numbering them takes too long between two waits."""
 KEPT_CHARACTERS, KEPT_SHARE = 1_000_000, 8
-"""How much must have been read anew for it to be worth keeping, and that this is more than one part in so many: reading
-a million characters takes a tenth of a second, and everything is kept anew each time.
+"""What was read is worth keeping once this many characters of it are new, and at least one part in so many of all:
+reading a million takes a tenth of a second, and keeping writes everything again.
 """
 MERGED = 200
 """Words that are merged in the time that one unit of work takes."""

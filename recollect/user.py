@@ -215,7 +215,7 @@ class User(Owner):
         """Store exported records under this user. Returns how many were new."""
         if not isinstance(records, Sequence) or isinstance(records, str | bytes):
             raise ValidationError("must be a list of exported records", field="records")
-        return await self._privacy.import_records(records)
+        return await self._exports.import_records(records)
 
     async def failures(self) -> list[Record]:
         """Work that was given up, each with its reason."""

@@ -229,12 +229,12 @@ def cursor(value: str | None) -> str | None:
 
 def limit(value: object, field: str = "limit") -> int:
     """How many to return."""
-    return _integer_between(value, 1, LIMITS.limit_max, field)
+    return _from_one_to(value, LIMITS.limit_max, field)
 
 
 def tokens_max(value: object, field: str = "max_tokens") -> int:
     """The token budget of a context."""
-    return _integer_between(value, 1, LIMITS.tokens_max, field)
+    return _from_one_to(value, LIMITS.tokens_max, field)
 
 
 def unit_interval(value: object, field: str) -> float:
@@ -328,10 +328,10 @@ def _iso_or_none(value: str) -> datetime | None:
         return None
 
 
-def _integer_between(value: object, least: int, most: int, field: str) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+def _from_one_to(value: object, most: int, field: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
         return int(value)
-    raise ValidationError(f"must be a whole number from {least} to {most}", field=field)
+    raise ValidationError(f"must be a whole number from 1 to {most}", field=field)
 
 
 # ── JSON values ──────────────────────────────────────────────────────────────────────────────────

@@ -55,9 +55,10 @@ Every file of the package, by room (folder), with the first sentence of its docs
    each session in `session_rows.py`, meaning in `spaces.py` and `vectors.py`. What was read of the texts in
    `uptake.py`: words in `postings.py` and `kinship.py`, neighbours and speakers in `arrangement.py`.
 4. `policies/scoring.py`: legs are scaled, weighted and added; `reranking.py` takes a second look when asked to.
-5. `sections.py`: what each section of a prompt could hold; `policies/fitting.py` packs it into the budget.
-6. `prompt.py`: the text, with memories fenced by `policies/fencing.py`; `context.py` returns it with its sources and a
-   report of what was left out. Nothing is written.
+5. `sections.py`: what each section of a prompt could hold; `packing.py` puts it into the budget, by
+   `policies/fitting.py`.
+6. `prompt.py`: the text, with memories fenced by `policies/fencing.py`. `context.py`: the result, with its sources and
+   a report of what was left out. Nothing is written.
 """
 
 

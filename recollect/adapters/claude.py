@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from itertools import takewhile
 from typing import Any, TypeGuard
 
 from recollect.adapters.bridge import Bridge, UserHandle, checked
 from recollect.adapters.verbatim import in_pieces, remember_in_pieces
 from recollect.errors import Conflict, NotFound, RecollectError
+from recollect.paging import every
 from recollect.records import Record, derived_id
 from recollect.user import User
 
@@ -226,15 +228,9 @@ async def _save(user: User, file: Record, text: str) -> None:
     await user.update_memory(file.id, **_draft(file.metadata[PATH], text), version=file.version)
 
 
-async def _under(user: User, folder: str, page_size: int = PAGE) -> AsyncIterator[Record]:
+def _under(user: User, folder: str, page_size: int = PAGE) -> AsyncIterator[Record]:
     """The files in a folder and in those below it."""
-    after: str | None = None
-    while True:
-        page, after = await user.list_memories(where=_below(folder), limit=page_size, after=after)
-        for record in page:
-            yield record
-        if after is None:
-            return
+    return every(partial(user.list_memories, where=_below(folder), limit=page_size))
 
 
 def _below(folder: str) -> Given:

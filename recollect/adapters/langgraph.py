@@ -36,6 +36,7 @@ from recollect.adapters.verbatim import check_memories, in_pieces, pieces
 from recollect.errors import Conflict, NotFound, ValidationError
 from recollect.memory import Memory
 from recollect.pace import Pace
+from recollect.paging import every
 from recollect.records import MINUTE_MS, Clock, Record, as_datetime, system_clock
 from recollect.user import User
 
@@ -207,7 +208,7 @@ class Store(BaseStore):
         wanted = FOUND_MAX if op.filter else max(1, min(op.offset + op.limit, FOUND_MAX))
         where = _under(op.namespace_prefix)
         hits = await user.search_memory(op.query or "", layer="long_term", where=where, limit=wanted)
-        items = _items([hit.record for hit in hits])
+        items = [hit.record for hit in hits if PATH in hit.record.metadata]
         scores = {hit.id: hit.score for hit in hits}
         return [(scores[item.id], item) for item in items if _holds(op.filter, _value(item))]
 
@@ -222,13 +223,9 @@ class Store(BaseStore):
 
     async def _listed(self, user: User, prefix: Namespace, page: int = PAGE) -> AsyncIterator[Record]:
         """The living items under a prefix, in order of birth."""
-        after: str | None = None
-        while True:
-            found, after = await user.list_memories(where=_under(prefix), limit=min(page, PAGE), after=after)
-            for record in _items(found):
+        async for record in every(partial(user.list_memories, where=_under(prefix), limit=min(page, PAGE))):
+            if PATH in record.metadata:
                 yield record
-            if after is None:
-                return
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -326,11 +323,6 @@ async def _changed(user: User, drafts: Sequence[dict[str, Any]]) -> bool:
 
 
 # ── items and records ────────────────────────────────────────────────────────────────────────────
-
-
-def _items(records: Iterable[Record]) -> list[Record]:
-    """The memories among these that are items."""
-    return [record for record in records if PATH in record.metadata]
 
 
 def _value(record: Record) -> dict[str, Any]:

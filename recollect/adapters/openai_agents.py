@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
@@ -28,6 +29,7 @@ from recollect.adapters.verbatim import (
 )
 from recollect.conversation import Message
 from recollect.errors import NotFound
+from recollect.paging import every
 from recollect.policies.shells import HOLE
 from recollect.unfolding import unfolded
 from recollect.user import User
@@ -122,14 +124,11 @@ class Session:
 
     async def _newest(self, user: User) -> tuple[Message, list[TResponseInputItem]] | None:
         """The newest message that is one item or several, with these."""
-        after: str | None = None
-        while True:
-            page, after = await user.session(self.session_id).messages(limit=FEW, newest_first=True, after=after)
-            for message in page:
-                if message.trust != "quarantined" and (items := from_stored(message)):
-                    return message, items
-            if after is None:
-                return None
+        session = user.session(self.session_id)
+        async for message in every(partial(session.messages, limit=FEW, newest_first=True)):
+            if message.trust != "quarantined" and (items := from_stored(message)):
+                return message, items
+        return None
 
 
 # ── items ────────────────────────────────────────────────────────────────────────────────────────

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from recollect import long_term
 from recollect.conversation import Message, draft
 from recollect.errors import TooLarge, ValidationError
+from recollect.paging import every
 from recollect.policies.shells import FRAMEWORKS, HOLE
 from recollect.records import Record, in_portions
 from recollect.session import Session
@@ -200,13 +202,8 @@ def _json(value: Any) -> str:
 
 async def all_messages(session: Session) -> list[Message]:
     """Every message of a session that was not set aside, in order."""
-    found: list[Message] = []
-    after: str | None = None
-    while True:
-        page, after = await session.messages(limit=PAGE, after=after)
-        found += [message for message in page if message.trust != "quarantined"]
-        if after is None:
-            return found
+    messages = every(partial(session.messages, limit=PAGE))
+    return [message async for message in messages if message.trust != "quarantined"]
 
 
 def pieces(items: Sequence[Item], count_max: int = BATCH) -> Iterator[list[Item]]:

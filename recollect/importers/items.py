@@ -229,7 +229,7 @@ def session_id(value: object, kind: str, otherwise: str | None = None) -> str:
     return name if is_id(name) else derived_id("import", kind, name.encode("utf-8", "backslashreplace").decode())
 
 
-def time_of(value: object, field: str = "created_at") -> int | None:
+def time_of(value: object) -> int | None:
     """A time as sources write it, in milliseconds: ISO with a zone or in UTC, or seconds or milliseconds since 1970.
 
     >>> time_of("1970-01-01 00:01:00"), time_of(60.0), time_of("1970-01-01T01:01:00.000+01"), time_of(None)
@@ -241,11 +241,11 @@ def time_of(value: object, field: str = "created_at") -> int | None:
         try:
             parsed = datetime.fromisoformat(value.strip())
         except ValueError:
-            raise ValidationError("is not a time that can be read", field=field) from None
-        return validate.moment(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC), field)
+            raise ValidationError("is not a time that can be read", field="created_at") from None
+        return validate.moment(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC), "created_at")
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MILLISECONDS_MAX:
-        raise ValidationError("is not a time that can be read", field=field)
-    return validate.moment(int(value if abs(value) >= SECONDS_MAX else value * 1000), field)
+        raise ValidationError("is not a time that can be read", field="created_at")
+    return validate.moment(int(value if abs(value) >= SECONDS_MAX else value * 1000), "created_at")
 
 
 def json_of(raw: object, field: str) -> Any:

@@ -1,10 +1,8 @@
-"""Commands that talk and ask: `chat`, `search`, `context`, `sessions`."""
+"""Commands that talk and ask: `chat`, `search`, `context`."""
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 import sys
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -12,40 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from recollect.conversation import Message
-from recollect.episodes import Episode
-from recollect.errors import NotFound, ValidationError
+from recollect.errors import ValidationError
 from recollect.interfaces import chat as talking
-from recollect.interfaces.agent import NEAR
-from recollect.interfaces.graphing import show_noted
-from recollect.interfaces.moving import show_receipt
-from recollect.interfaces.options import (
-    DryRun,
-    Layer,
-    Where,
-    filter_of,
-    object_of,
-)
-from recollect.interfaces.output import (
-    NOT_FOUND,
-    complain,
-    day_and_time,
-    emit,
-    entries,
-    one_line,
-    plural,
-    say,
-    table,
-    visible,
-)
+from recollect.interfaces.options import Layer, Where, filter_of, object_of
+from recollect.interfaces.output import NOT_FOUND, complain, day_and_time, emit, entries, one_line, plural, say, visible
+from recollect.interfaces.quoting import NEAR
 from recollect.interfaces.whose import Whose
 from recollect.policies.trimming import trimmed
 from recollect.policies.words import STOP_WORDS, split, terms
-from recollect.privacy import Receipt
 from recollect.records import FITS, Hit
 from recollect.session import Session
 from recollect.user import User
-from recollect.validate import LIMITS
 
 if TYPE_CHECKING:
     from recollect.context import Context
@@ -80,9 +55,9 @@ def chat(
     if script is None and said == [] and (session is not None or model is not None):
         raise ValidationError("standard input has no lines to say", field="chat")
     if script is None and said == []:
-        talking.play(whose.url, whose.org, whose.user, agent, whose.as_json)
+        talking.play(whose, agent)
     else:
-        talking.talk(whose.url, whose.org, whose.user, session, agent, said, whose.as_json, model)
+        talking.talk(whose, session, agent, said, model)
 
 
 def search(
@@ -170,8 +145,9 @@ def context(
 
     Example: recollect context "Which theme should I use?" --max-tokens 2000 --explain
     """
-
     chosen = object_of(policy, "policy")
+    if agent and session is None:
+        raise ValidationError("belongs to a session; give --session too", field="agent")
 
     def build(who: User) -> Awaitable[Context]:
         asked: User | Session = who if session is None else who.session(session, agent=agent)
@@ -179,13 +155,14 @@ def context(
             query, max_tokens=max_tokens, layers=layer or None, policy=chosen, at=at, quality=quality
         )
 
-    if agent and session is None:
-        raise ValidationError("belongs to a session; give --session too", field="agent")
-
     built = whose.ask(build)
     if whose.as_json:
         emit(built.to_dict())
-        return
+    else:
+        _show_context(built, whose.in_words, max_tokens, explain)
+
+
+def _show_context(built: Context, who: str, max_tokens: int, explain: bool) -> None:
     for message in built.messages:
         say(f"{message['role']}:", style="bold")
         say(visible(str(message["content"])) + "\n")
@@ -193,135 +170,6 @@ def context(
         found = plural(len(built.report.left_out), "item")
         complain(f"nothing fits into {max_tokens} tokens, {found} left out; raise --max-tokens")
     elif not built.sections:
-        complain(f"nothing relevant is remembered for {whose.in_words}")
+        complain(f"nothing relevant is remembered for {who}")
     if explain:
         say(visible(built.explain()), style="dim")
-
-
-def sessions(
-    whose: Whose,
-    show: Annotated[
-        str | None, typer.Option(metavar="ID", help="Show the messages of a session, with their ids.")
-    ] = None,
-    rename: Annotated[tuple[str, str] | None, typer.Option(metavar="ID TITLE", help="Give a session a title.")] = None,
-    close: Annotated[str | None, typer.Option(metavar="ID", help="Close a session: it becomes an episode now.")] = None,
-    compress: Annotated[
-        str | None, typer.Option(metavar="ID", help="Fold the first half of a session into its summary now.")
-    ] = None,
-    branch: Annotated[
-        tuple[str, str, str] | None,
-        typer.Option(
-            metavar="ID MESSAGE NEW",
-            help="Start session NEW from this one, up to MESSAGE; --show has the ids of messages.",
-        ),
-    ] = None,
-    delete: Annotated[str | None, typer.Option(metavar="ID", help="Forget a session.")] = None,
-    dry_run: DryRun = False,
-    limit: Annotated[int, typer.Option(help="How many at most, 1 to 1000.")] = 100,
-) -> None:
-    """List the conversations of a user; show, rename, close, compress, branch or forget one.
-
-    Example: recollect sessions --rename monday "The new flat"
-    """
-    if sum(choice is not None for choice in (show, rename, close, compress, branch, delete)) > 1:
-        raise ValidationError(
-            "choose one of --show, --rename, --close, --compress, --branch, --delete", field="sessions"
-        )
-    if dry_run and delete is None:
-        raise ValidationError("works only with --delete", field="dry-run")
-    if show is not None:
-        _show_session(whose, show)
-    elif rename is not None:
-        whose.look(lambda who: _rename(who, *rename))
-        emit({"renamed": rename[0]}) if whose.as_json else say("Renamed.")
-    elif close is not None:
-        show_noted(whose.look(lambda who: _close(who, close)), whose.as_json)
-    elif compress is not None:
-        folded = whose.look(lambda who: _compress(who, compress))
-        told = (
-            "Its first half is now in the summary; the messages stay."
-            if folded
-            else "There is nothing to compress yet."
-        )
-        emit({"compressed": folded}) if whose.as_json else say(told)
-    elif branch is not None:
-        whose.look(lambda who: who.session(branch[0]).branch(*branch[1:]))
-        went_on = f"`recollect chat --session {shlex.quote(one_line(branch[2], 128))}` continues from there."
-        emit({"branched": branch[2]}) if whose.as_json else say(went_on)
-    elif delete is not None:
-        _delete_session(whose, delete, dry_run)
-    else:
-        _list_sessions(whose, limit)
-
-
-def _list_sessions(whose: Whose, limit: int) -> None:
-    listed = whose.look(lambda who: who.sessions(limit=limit))
-    if whose.as_json:
-        emit([info.to_dict() for info in listed])
-    elif listed:
-        rows = [(i.id, i.messages, day_and_time(i.last_activity), one_line(i.title, 80)) for i in listed]
-        table(["id", "messages", "last activity", "title"], rows, right=["messages"])
-    else:
-        say(f"No sessions for {whose.in_words}")
-    if not listed:
-        raise typer.Exit(NOT_FOUND)
-
-
-def _delete_session(whose: Whose, id: str, dry_run: bool) -> None:
-    if dry_run:
-        messages = whose.look(lambda who: who.session(id).export())["messages"]
-        show_receipt(Receipt({"conversation": len(messages)} if messages else {}), whose.as_json, dry_run=True)
-    else:
-        show_receipt(whose.look(lambda who: who.session(id).delete()), whose.as_json)
-
-
-def _show_session(whose: Whose, id: str) -> None:
-    if whose.as_json:
-        session = whose.look(lambda who: who.session(id).export())
-        if not session["messages"]:
-            raise NotFound(field="session")
-        emit(session)
-        return
-    for message in whose.look(lambda who: _messages(who, id)):
-        who = one_line(message.name or message.role, 60)
-        when = day_and_time(message.created_at) if message.created_at else "at no known time"
-        say(f"{who}, {when}, id {visible(message.id)}:", style="bold")
-        say(visible(_said(message)) + "\n")
-
-
-async def _messages(user: User, id: str) -> list[Message]:
-    """All messages of a session that has some."""
-    session = await _there(user, id)
-    found, after = await session.messages(limit=LIMITS.limit_max)
-    while after is not None:
-        page, after = await session.messages(limit=LIMITS.limit_max, after=after)
-        found += page
-    return found
-
-
-def _said(message: Message) -> str:
-    """What a message says and calls, for people: parts that are not text, and calls, as JSON."""
-    parts = message.content if isinstance(message.content, list) else [message.content] if message.content else []
-    texts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else part for part in parts]
-    told = [text if isinstance(text, str) else json.dumps(text, ensure_ascii=False) for text in texts]
-    return "\n".join([*told, *(json.dumps(call, ensure_ascii=False) for call in message.tool_calls or ())])
-
-
-async def _rename(user: User, id: str, title: str) -> None:
-    await (await _there(user, id)).rename(title)
-
-
-async def _close(user: User, id: str) -> list[Episode]:
-    return await (await _there(user, id)).close()
-
-
-async def _compress(user: User, id: str) -> bool:
-    return await (await _there(user, id)).compress()
-
-
-async def _there(user: User, id: str) -> Session:
-    """A session that has messages; any other id is taken for a mistake."""
-    session = user.session(id)
-    if not (await session.messages(limit=1))[0]:
-        raise NotFound(field="session")
-    return session

@@ -13,7 +13,7 @@ import typer
 from recollect import disk
 from recollect.errors import Conflict, Corrupt, NotFound, Unavailable, ValidationError
 from recollect.interfaces.options import Json, Url, chosen, file_of
-from recollect.interfaces.output import complain, emit, one_line, owners, plural, say, size
+from recollect.interfaces.output import complain, give, one_line, owners, plural, size
 from recollect.records import system_clock
 from recollect.settings import Settings
 from recollect.stores.sqlite import SqliteStore, open_path
@@ -57,7 +57,7 @@ def backup(
     if not source.exists():
         raise NotFound(f"no memories yet in {one_line(str(source), 200)}; --url names another file", field="url")
     saved = asyncio.run(_copied(source, target, "target"))
-    emit(asdict(saved)) if as_json else say(f"{target}: {saved.told}")
+    give(as_json, asdict(saved), f"{target}: {saved.told}")
 
 
 def restore(
@@ -73,7 +73,7 @@ def restore(
     if not source.is_file():
         raise NotFound("there is no such backup", field="source")
     saved = asyncio.run(_copied(source, target, "url"))
-    emit(asdict(saved)) if as_json else say(f"{target}: {saved.told}")
+    give(as_json, asdict(saved), f"{target}: {saved.told}")
 
 
 def _file(url: str | None) -> Path:
@@ -127,5 +127,5 @@ async def _checked(draft: Path, target: Path) -> Saved:
         found = await copy.survey(system_clock())
     finally:
         await copy.close()
-    jobs = found.jobs_waiting + found.jobs_running + found.jobs_scheduled
-    return Saved(str(target), found.partitions, sum(found.records.values()), jobs, draft.stat().st_size)
+    records, jobs = sum(found.records.values()), sum(found.jobs.values())
+    return Saved(str(target), found.partitions, records, jobs, draft.stat().st_size)

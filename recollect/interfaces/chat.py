@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from recollect import validate
 from recollect.enrich.rules import takes_back
 from recollect.errors import NotFound, RecollectError, ValidationError
 from recollect.importers.files import open_file
-from recollect.interfaces.agent import NEAR, Answer, MemoryAgent, is_question
+from recollect.interfaces.agent import Answer, MemoryAgent
 from recollect.interfaces.noticing import Known, in_one_line, news, told
 from recollect.interfaces.options import loop_of, on_loop, place
 from recollect.interfaces.output import (
@@ -38,7 +39,11 @@ from recollect.interfaces.output import (
     screen,
     visible,
 )
+from recollect.interfaces.phrases import is_question
+from recollect.interfaces.quoting import NEAR
+from recollect.interfaces.whose import Whose
 from recollect.memory import Memory
+from recollect.paging import every
 from recollect.policies.ties import QUOTES
 from recollect.profile import Fact
 from recollect.records import Hit, new_id, system_clock
@@ -220,15 +225,9 @@ class Talk:
     async def _quoting(self, id: str) -> list[str]:
         """Replies that quote a memory, directly or through other replies."""
         await self.user.get_memory(id)
-        quotes: dict[str, set[str]] = {}
-        after: str | None = None
-        while True:
-            page, after = await self.user.list_memories(
-                layer="conversation", where={f"metadata.{QUOTES}": {"exists": True}}, limit=1000, after=after
-            )
-            quotes |= {record.id: set(map(str, record.metadata[QUOTES])) for record in page}
-            if after is None:
-                break
+        where = {f"metadata.{QUOTES}": {"exists": True}}
+        replies = every(partial(self.user.list_memories, layer="conversation", where=where, limit=1000))
+        quotes = {reply.id: set(map(str, reply.metadata[QUOTES])) async for reply in replies}
         doomed = {id}
         while more := {reply for reply, quoted in quotes.items() if reply not in doomed and quoted & doomed}:
             doomed |= more
@@ -259,35 +258,26 @@ def _known(fact: Fact) -> str:
 # ── In a terminal or from a script ───────────────────────────────────────────────────────────────
 
 
-def talk(
-    url: str | None,
-    org: str,
-    user: str,
-    session: str | None,
-    agent: str,
-    said: Sequence[str] | None,
-    as_json: bool,
-    model: str | None = None,
-) -> None:
+def talk(whose: Whose, session: str | None, agent: str, said: Sequence[str] | None, model: str | None) -> None:
     """Say these lines, or talk in the terminal until input ends; there, an error is shown and the talk goes on."""
     is_typed = said is None
     lines = _typed() if said is None else iter(said)
     endpoint, voice = open_voice(model, Settings.read(os.environ)) if model is not None else (None, None)
     # Lines are read outside the event loop, so that Ctrl-C ends the wait at once.
-    with asyncio.Runner(loop_factory=loop_of(url)) as runner:
+    with asyncio.Runner(loop_factory=loop_of(whose.url)) as runner:
         counted: dict[str, Any] = {"model": model.partition(":")[2]} if model is not None else {}
-        memory = runner.run(Memory.open(url, worker=False, **counted).start())
+        memory = runner.run(Memory.open(whose.url, worker=False, **counted).start())
         try:
-            owner = memory.user(user, org=org)
+            owner = whose.of(memory)
             chat = owner.session(session if session is not None else new_session_id(), agent=agent)
             talk = Talk(memory, owner, chat, agent, model=voice)
             if is_typed:
-                say(f"I remember what you tell me, in {place(url)}. /help lists what else I can do.", style="dim")
+                say(f"I remember what you tell me, in {place(whose.url)}. /help lists what else I can do.", style="dim")
             for line in map(_command_of, lines):
                 if line == "/quit":
                     return
                 try:
-                    runner.run(_hear(talk, line, as_json, echo=not is_typed))
+                    runner.run(_hear(talk, line, whose.as_json, echo=not is_typed))
                 except RecollectError as error:
                     if not is_typed:
                         raise
@@ -365,7 +355,10 @@ async def _hear(talk: Talk, line: str, as_json: bool, *, echo: bool, at: datetim
     if echo and not as_json:
         _spoken("you", line, "cyan")
     if _FORGET.match(line) and not is_question(line) and not takes_back(line):
-        emit({"hint": FORGET_HINT}) if as_json else say(FORGET_HINT, style="dim")
+        if as_json:
+            emit({"hint": FORGET_HINT})
+        else:
+            say(FORGET_HINT, style="dim")
         return
     answer = await (talk.turn(line, at) if as_json or talk.model is None else _heard(talk, line))
     if not as_json and talk.model is None:
@@ -405,25 +398,25 @@ def _spoken(who: str, text: str, color: str, style: str = "") -> None:
 # ── The scene ────────────────────────────────────────────────────────────────────────────────────
 
 
-def play(url: str | None, org: str, user: str, agent: str, as_json: bool) -> None:
+def play(whose: Whose, agent: str) -> None:
     """Play the scene: told on Monday, asked on Friday. Without a URL, in a temporary file."""
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
-        where = url if url is not None else Path(folder) / "scene.db"
-        on_loop(_play(where, org, user, agent, as_json), str(where))
+        where = whose.url if whose.url is not None else Path(folder) / "scene.db"
+        on_loop(_play(where, whose, agent), str(where))
 
 
-async def _play(url: str | Path, org: str, user: str, agent: str, as_json: bool) -> None:
+async def _play(url: str | Path, whose: Whose, agent: str) -> None:
     monday = _last_monday(datetime.now().astimezone())
     async with Memory.open(url, worker=False) as memory:
-        owner = memory.user(user, org=org)
+        owner = whose.of(memory)
         for days, name, lines in SCENE:
             begin = monday + timedelta(days=days)
             talk = Talk(memory, owner, owner.session(f"{name}-{begin:%Y-%m-%d}", agent=agent), agent)
-            if not as_json:
+            if not whose.as_json:
                 say()
                 screen().print(Rule(f"{begin:%A} {begin.day} {begin:%B}", style="dim"))
-            await _recite(talk, lines, begin, as_json)
-        if not as_json:
+            await _recite(talk, lines, begin, whose.as_json)
+        if not whose.as_json:
             context = await talk.chat.get_context(SCENE[-1][2][-1])
             say(f"\nWhat a chat model would be given for the last question, in {context.tokens} tokens:\n")
             say(visible(context.system), style="dim")

@@ -43,7 +43,8 @@ PANELS: dict[str, dict[str, Entry]] = {
         "search": Entry("asking.search", "Find the memories that answer a question best."),
         "context": Entry("asking.context", "Show what a chat model would be given for a question."),
         "sessions": Entry(
-            "asking.sessions", "List the conversations of a user; show, rename, close, compress, branch or forget one."
+            "sessions.sessions",
+            "List the conversations of a user; show, rename, close, compress, branch or forget one.",
         ),
         "users": Entry(
             "operating.users", "List the users that have memories and their orgs (the values --user and --org accept)."

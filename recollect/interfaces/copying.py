@@ -10,7 +10,7 @@ import typer
 from recollect.copying import COPIED_LAYERS, Copied, Copying
 from recollect.errors import ValidationError
 from recollect.interfaces.options import Json, Layer, on_loop
-from recollect.interfaces.output import CONFLICT, complain, emit, owners, plural, progress, say, table, whose
+from recollect.interfaces.output import CONFLICT, added_up, complain, emit, owners, plural, progress, say, table, whose
 from recollect.records import system_clock
 from recollect.settings import Settings
 from recollect.stores import open_store
@@ -77,14 +77,8 @@ async def _between(old: Store, new: Store, layers: tuple[str, ...], overwrite: b
         complain(
             "jobs are waiting in the source: run `recollect worker --once` there, or what they would learn is lost"
         )
-    seen = 0
     with progress("Copying", sum(survey.records.values())) as advance:
-
-        def told(count: int) -> None:
-            nonlocal seen
-            seen += count
-            advance(seen)
-
+        told = added_up(advance)
         copying = Copying(old, new, layers=layers, overwrite=overwrite, dry_run=dry_run, told=told)
         return [done async for done in copying.run()]
 

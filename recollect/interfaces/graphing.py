@@ -12,13 +12,12 @@ import typer
 from recollect.entities import CachedEntity
 from recollect.episodes import Episode
 from recollect.errors import NotFound, ValidationError
-from recollect.graph import Graph
 from recollect.interfaces.drawing import to_dot, to_svg
 from recollect.interfaces.files import check_target, write_lines
 from recollect.interfaces.knowing import percent, show_found, when_true
-from recollect.interfaces.options import Json, Org, OrgWide, Url, json_of, look, place, run
-from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, plural, say, table, visible
-from recollect.interfaces.whose import Whose
+from recollect.interfaces.options import Json, Org, Url, json_of, look, place, run
+from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, give, one_line, plural, say, table, visible
+from recollect.interfaces.whose import Whose, WhoseOrShared
 from recollect.memory import Memory
 from recollect.policies.graph_views import Entity, Merge, Neighbourhood, Relation
 from recollect.records import as_datetime
@@ -89,10 +88,7 @@ def entities_put(
         return await memory.entities(org).put(type, id, given, name=name, aliases=alias or [], ttl_s=life)
 
     kept = run(url, keep)
-    if as_json:
-        emit(kept.to_dict())
-    else:
-        say(f"Kept until {_until(kept.expires_at)}: {one_line(kept.content, 200)}")
+    give(as_json, kept.to_dict(), f"Kept until {_until(kept.expires_at)}: {one_line(kept.content, 200)}")
 
 
 def entities_invalidate(
@@ -110,7 +106,7 @@ def entities_invalidate(
     if everything == (type is not None):
         raise ValidationError("name a type, or give --all", field="type")
     count = look(url, lambda memory: memory.entities(org).invalidate(type, id))
-    emit({"invalidated": count}) if as_json else say(f"Dropped {plural(count, 'entity')}.")
+    give(as_json, {"invalidated": count}, f"Dropped {plural(count, 'entity')}.")
     if not count:
         raise typer.Exit(NOT_FOUND)
 
@@ -123,7 +119,7 @@ def _until(expires_at: int | None) -> str:
 
 
 def graph_show(
-    whose: Whose,
+    whose: WhoseOrShared,
     entity: Annotated[
         str | None, typer.Argument(help='A name, an id, or "user"; else the whole graph.', show_default=False)
     ] = None,
@@ -132,7 +128,6 @@ def graph_show(
     svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it, for a browser.")] = None,
     dot: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it for Graphviz.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    org_wide: OrgWide = False,
 ) -> None:
     """Show the people, places and things a user talks about and how they are related, or what is near one of them.
 
@@ -144,11 +139,10 @@ def graph_show(
     if entity is None and depth is not None:
         raise ValidationError("needs an entity to count from", field="depth")
 
-    async def read(memory: Memory) -> Neighbourhood:
-        held = _graph(memory, whose, org_wide)
-        return await (held.whole(at=at) if entity is None else held.neighbours(entity, depth=depth or DEPTH, at=at))
-
-    found = look(whose.url, read)
+    if entity is None:
+        found = whose.look(lambda who: who.graph.whole(at=at))
+    else:
+        found = whose.look(lambda who: who.graph.neighbours(entity, depth=depth or DEPTH, at=at))
     for file, draw in ((svg, to_svg), (dot, to_dot)):
         if file is not None:
             write_lines(file, draw(found).splitlines(), force=force)
@@ -178,81 +172,69 @@ def _days(relation: Relation) -> str:
 
 
 def graph_add(
-    whose: Whose,
+    whose: WhoseOrShared,
     name: Annotated[str, typer.Argument(help="What it is called.")],
     type: Annotated[str, typer.Option(help="person, place, organisation or another word.")] = "thing",
     alias: Annotated[list[str] | None, typer.Option(help="Another name; may be repeated.")] = None,
-    org_wide: OrgWide = False,
 ) -> None:
     """Add a person, place or thing; one that already goes by the name is reused, and gets the other names too.
 
     Example: recollect graph add Ana --type person --alias Anita
     """
     names = alias or []
-    added = run(whose.url, lambda memory: _graph(memory, whose, org_wide).add_entity(name, type=type, aliases=names))
-    emit(added.to_dict()) if whose.as_json else say(f"{_told(added)}\n  id {added.id}")
+    added = whose.run(lambda who: who.graph.add_entity(name, type=type, aliases=names))
+    give(whose.as_json, added.to_dict(), f"{_told(added)}\n  id {added.id}")
 
 
 def graph_relate(
-    whose: Whose,
+    whose: WhoseOrShared,
     subject: Named,
     relation: Annotated[str, typer.Argument(help="How they are connected, such as works_at or sister.")],
     object: Named,
     since: Annotated[str | None, typer.Option(metavar="TIME", help="Since when; else from now on.")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Until when, if it is over.")] = None,
     confidence: Annotated[float, typer.Option(help="How sure it is, 0 to 1.")] = 1.0,
-    org_wide: OrgWide = False,
 ) -> None:
     """Say how two entities are related; an unknown name creates a new entity.
 
     Example: recollect graph relate Ana lives_in Bergen --since 2026-03-01
     """
-
-    async def tell(memory: Memory) -> Relation:
-        held = _graph(memory, whose, org_wide)
-        return await held.relate(
-            subject, relation, object, confidence=confidence, valid_from=since, valid_to=until
-        )  # fmt: skip
-
-    told = run(whose.url, tell)
+    told = whose.run(
+        lambda who: who.graph.relate(subject, relation, object, confidence=confidence, valid_from=since, valid_to=until)
+    )
     _show_relation(when_true(_datetime(told.valid_from), _datetime(told.valid_to)), told, whose.as_json)
 
 
 def graph_end(
-    whose: Whose,
+    whose: WhoseOrShared,
     id: Annotated[str, typer.Argument(help="Id of a relation; `graph show` shows it.")],
     at: Annotated[str | None, typer.Option(metavar="TIME", help="When it ended; else now.")] = None,
     reason: Annotated[str, typer.Option(help="Why; kept with the relation.")] = "ended by hand",
-    org_wide: OrgWide = False,
 ) -> None:
     """End a relation; it is kept as a past one.
 
     Example: recollect graph end 019a7c1f5e21a3b1 --at 2026-03-01
     """
-    ended = look(whose.url, lambda memory: _graph(memory, whose, org_wide).end_relation(id, at, reason))
+    ended = whose.look(lambda who: who.graph.end_relation(id, at, reason))
     _show_relation("Ended", ended, whose.as_json)
 
 
-def graph_merge(whose: Whose, kept: Named, other: Named, org_wide: OrgWide = False) -> None:
+def graph_merge(whose: WhoseOrShared, kept: Named, other: Named) -> None:
     """Merge two entities: the names and relations of the second are seen as those of the first.
 
     Example: recollect graph merge Ana Anita
     """
-    done = look(whose.url, lambda memory: _graph(memory, whose, org_wide).merge(kept, other))
+    done = whose.look(lambda who: who.graph.merge(kept, other))
     _show_merge(f"Merged: {_told(done.kept)}", done, whose.as_json)
 
 
-def graph_undo_merge(whose: Whose, other: Named, org_wide: OrgWide = False) -> None:
+def graph_undo_merge(whose: WhoseOrShared, other: Named) -> None:
     """Undo a merge: both entities are as they were.
 
     Example: recollect graph undo-merge Anita
     """
-    done = look(whose.url, lambda memory: _graph(memory, whose, org_wide).undo_merge(other))
+    done = whose.look(lambda who: who.graph.undo_merge(other))
     _show_merge(f"Separate again: {_told(done.kept)} and {_told(done.other)}", done, whose.as_json)
-
-
-def _graph(memory: Memory, whose: Whose, org_wide: bool) -> Graph:
-    return whose.owner(memory, org_wide).graph
 
 
 def _told(entity: Entity) -> str:
@@ -265,14 +247,11 @@ def _datetime(moment: int | None) -> datetime | None:
 
 
 def _show_relation(done: str, relation: Relation, as_json: bool) -> None:
-    if as_json:
-        emit(relation.to_dict())
-    else:
-        say(f"{done}: {one_line(relation.content, 300)}\n  id {relation.id}")
+    give(as_json, relation.to_dict(), f"{done}: {one_line(relation.content, 300)}\n  id {relation.id}")
 
 
 def _show_merge(done: str, merge: Merge, as_json: bool) -> None:
-    emit(merge.to_dict()) if as_json else say(f"{done}.")
+    give(as_json, merge.to_dict(), f"{done}.")
 
 
 # ── Episodes ─────────────────────────────────────────────────────────────────────────────────────
@@ -289,8 +268,7 @@ def episodes_list(
     """
     found = whose.look(lambda who: who.episodes.list(limit, session=session))
     rows = [(each.id, day_and_time(each.started_at), one_line(each.title or each.content, 200)) for each in found]
-    of_whom = f"{one_line(whose.user, 60)} in {place(whose.url)}"
-    nothing = f"No episodes for {of_whom}; a session becomes one when it is idle for a while."
+    nothing = f"No episodes for {whose.name} in {place(whose.url)}; a session becomes one when it is idle for a while."
     show_found(found, whose.as_json, ["id", "when", "what it was about"], rows, nothing)
 
 
@@ -302,7 +280,10 @@ def episodes_show(
     Example: recollect episodes show 019a7c1f5e21a3b1
     """
     found = whose.look(lambda who: who.episodes.get(id))
-    emit(found.to_dict()) if whose.as_json else _show_episode(found)
+    if whose.as_json:
+        emit(found.to_dict())
+    else:
+        _show_episode(found)
 
 
 def episodes_close(

@@ -25,8 +25,9 @@ from recollect.importers.kinds import JSONL, KINDS, open_source
 from recollect.importers.options import Options
 from recollect.importers.writing import Tell, UserOf, bring_in
 from recollect.interfaces.files import check_target, write_lines
-from recollect.interfaces.options import Json, Org, Url, Who, file_of, is_missing, run
+from recollect.interfaces.options import file_of, is_missing, run, take_in
 from recollect.interfaces.output import BAD_INPUT, NOT_FOUND, complain, emit, json_line, plural, progress, say, table
+from recollect.interfaces.whose import Whose
 from recollect.memory import Memory
 from recollect.records import MINUTE_MS, as_datetime, iso, system_clock
 from recollect.settings import Settings
@@ -36,8 +37,6 @@ EXPORTS = ("chatgpt", "claude")
 """Kinds that need not be named: each is one person's own chats, and nothing else looks like them."""
 CLOSED_TOGETHER = 16
 """Conversations noted down at the same time, so that they share the waiting for the disk."""
-LOOK_S = 0.5
-"""How often the progress of reading is looked at."""
 
 Kind = Annotated[
     str | None,
@@ -84,6 +83,7 @@ Report = Annotated[
 
 
 def import_file(
+    whose: Whose,
     source: Annotated[str, typer.Argument(help="A file, folder or URL; - reads JSON Lines from standard input.")],
     kind: Kind = None,
     session: Sessions = None,
@@ -96,10 +96,6 @@ def import_file(
     user_segment: UserSegment = None,
     life: Life = None,
     report: Report = None,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Import an export, messages or memories as JSON Lines, or another program's data; nothing is imported twice.
 
@@ -119,22 +115,22 @@ def import_file(
     settings = None if life is None else _living(life)
 
     def owners_in(memory: Memory) -> UserOf:
-        memory.user(user, org=org)  # an invalid --user or --org is no fault of the source
-        return lambda owner: memory.user(owner if owner and user_from == SOURCE else user, org=org)
+        own = whose.of(memory)  # an invalid --user or --org is no fault of the source
+        return lambda owner: memory.user(owner, org=whose.org) if owner and user_from == SOURCE else own
 
     opening = _opened(kind, source, options, rewinds=all_or_nothing)
     with _guessing(kind, source, options), _reporting(report) as tell, opening as reading:
         step = partial(_import, reading=reading, owners_in=owners_in, only=source_user, again=life is not None)
-        if (dry_run or all_or_nothing) and is_missing(file_of(url)):
+        if (dry_run or all_or_nothing) and is_missing(file_of(whose.url)):
             # No file is created where nothing is stored.
             outcome, until = run("memory://", partial(step, dry_run=True, tell=tell if dry_run else _tell_nobody))
             if not dry_run and not outcome.bad:
-                outcome, until = run(url, partial(step, tell=tell), settings)
+                outcome, until = run(whose.url, partial(step, tell=tell), settings)
         else:
             chosen = partial(step, dry_run=dry_run, all_or_nothing=all_or_nothing, tell=tell)
-            outcome, until = run(url, chosen, settings)
+            outcome, until = run(whose.url, chosen, settings)
     wrote = None if outcome.read > outcome.bad or source == "-" else guess(kind, source, options)
-    if as_json:
+    if whose.as_json:
         emit(outcome.to_dict() | {"messages_live_until": iso(until)})
     elif not wrote:
         _show_import(outcome, until, kept_apart=user_from == SOURCE or source_user is not None)
@@ -256,22 +252,6 @@ def _opened(kind: str, name: str, options: Options, *, rewinds: bool) -> Iterato
         shutil.copyfileobj(sys.stdin.buffer, stream)
         stream.seek(0)
         yield Lines(stream, session=session)
-
-
-async def take_in(memory: Memory) -> None:
-    """Embed and rate what came in and learn from it, with a progress bar."""
-    total = (await memory.survey()).jobs_waiting
-    work = asyncio.create_task(memory.work())
-    try:
-        with progress("Reading", total) as advance:
-            while not (await asyncio.wait([work], timeout=LOOK_S))[0]:
-                # What is left is counted, since a job may lead to others: only when none is left is it all.
-                survey = await memory.survey()
-                advance(max(total - survey.jobs_waiting - survey.jobs_running, 0))
-        await work
-    finally:
-        work.cancel()
-        await asyncio.wait([work])
 
 
 async def _note_down(memory: Memory, outcome: Imported, user_of: UserOf) -> None:

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any
 
 import typer
 
 from recollect.errors import ValidationError
-from recollect.interfaces.importing import take_in
-from recollect.interfaces.options import (
-    OrgWide,
-    Where,
-    filter_of,
-    json_of,
-    look,
-    place,
-    run,
-    whom,
-)
-from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
-from recollect.interfaces.whose import Whose
+from recollect.interfaces.options import Where, catch_up, filter_of, json_of, look, place, run
+from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, give, one_line, say, table
+from recollect.interfaces.whose import WhoseOrShared
 from recollect.memory import Memory
 from recollect.owner import Owner
 from recollect.records import Record, system_clock
-from recollect.settings import Settings
 
 MemoryId = Annotated[str, typer.Argument(help="Id of a memory; `list` and `search --explain` show it.")]
 
 
 def add(
-    whose: Whose,
+    whose: WhoseOrShared,
     text: Annotated[str, typer.Argument(help="What to remember.")],
     importance: Annotated[float | None, typer.Option(help="0 to 1; without it, the worker rates the text.")] = None,
     metadata: Annotated[
@@ -43,7 +31,6 @@ def add(
     only_new: Annotated[
         bool, typer.Option("--only-new", help="Refuse a text that is already stored, and change nothing.")
     ] = False,
-    org_wide: OrgWide = False,
 ) -> None:
     """Remember a text; a repeated text is kept once.
 
@@ -52,33 +39,28 @@ def add(
     labels = None if metadata is None else json_of(metadata, "metadata")
 
     async def keep(memory: Memory) -> Record:
-        owner = whose.owner(memory, org_wide)
+        owner = whose.of(memory)
         record = await owner.add_memory(
             text, importance=importance, metadata=labels, expires_at=expires_at, only_new=only_new
         )
-        if Settings.read(os.environ).worker:
-            await take_in(memory)
+        await catch_up(memory)
         return await owner.get_memory(record.id)
 
     record = run(whose.url, keep)
-    if whose.as_json:
-        emit(record.to_dict())
-    else:
-        say(f"Remembered for {whom(whose.org, whose.user, org_wide)} in {place(whose.url)}, as {record.id}.")
+    give(whose.as_json, record.to_dict(), f"Remembered for {whose.name} in {place(whose.url)}, as {record.id}.")
 
 
 def list_memories(
-    whose: Whose,
+    whose: WhoseOrShared,
     layer: Annotated[str, typer.Option(help="Layer to list; messages are in `conversation`.")] = "long_term",
     where: Where = None,
     limit: Annotated[int, typer.Option(help="How many at most, 1 to 1000.")] = 100,
-    org_wide: OrgWide = False,
 ) -> None:
     """List memories in the order they were first stored.
 
     Example: recollect list --where '{"metadata.topic": "work"}'
     """
-    found, more = look(whose.url, lambda memory: _page(whose.owner(memory, org_wide), layer, filter_of(where), limit))
+    found, more = whose.look(lambda who: _page(who, layer, filter_of(where), limit))
     if whose.as_json:
         emit([record.to_dict() for record in found])
     elif found:
@@ -86,9 +68,8 @@ def list_memories(
         if more:
             say(f"There are more than these {limit}; raise --limit to see them.")
     else:
-        nobody = f"{whom(whose.org, whose.user, org_wide)} in {place(whose.url)}." if org_wide else whose.in_words
-        say(f"Nothing in the layer {layer} for {nobody}")
-        if layer == "long_term" and not org_wide:
+        say(f"Nothing in the layer {layer} for {whose.in_words}")
+        if layer == "long_term" and not whose.org_wide:
             say("What was said is listed with `--layer conversation`, what was learned from it with `recollect facts`.")
     if not found:
         raise typer.Exit(NOT_FOUND)
@@ -110,7 +91,7 @@ def _with_end(record: Record) -> str:
 
 
 def update(
-    whose: Whose,
+    whose: WhoseOrShared,
     id: MemoryId,
     text: Annotated[str | None, typer.Argument(help="New text.", show_default="unchanged")] = None,
     importance: Annotated[float | None, typer.Option(help="0 to 1.", show_default="unchanged")] = None,
@@ -128,7 +109,6 @@ def update(
             help="Change it only if it still has this version; else fail with a conflict.", show_default=False
         ),
     ] = None,
-    org_wide: OrgWide = False,
 ) -> None:
     """Change a memory; earlier versions stay in its history.
 
@@ -141,36 +121,34 @@ def update(
     labels = None if metadata is None else json_of(metadata, "metadata")
 
     async def change(memory: Memory) -> Record:
-        record = await whose.owner(memory, org_wide).update_memory(
+        record = await whose.of(memory).update_memory(
             id, content=text, metadata=labels, importance=importance, expires_at=expires_at, version=version
         )
-        if Settings.read(os.environ).worker:
-            await take_in(memory)
+        await catch_up(memory)
         return record
 
     record = look(whose.url, change)
-    emit(record.to_dict()) if whose.as_json else say(f"Changed: {one_line(record.content, 200)}")
+    give(whose.as_json, record.to_dict(), f"Changed: {one_line(record.content, 200)}")
 
 
 def bring_back(
-    whose: Whose,
+    whose: WhoseOrShared,
     id: Annotated[str, typer.Argument(help="Id of a memory; `maintain` and `list` show it.")],
-    org_wide: OrgWide = False,
 ) -> None:
     """Bring back a memory that upkeep retired, or ended as a duplicate of another.
 
     Example: recollect bring-back 019a7c1f5e21a3b1
     """
-    record = look(whose.url, lambda memory: whose.owner(memory, org_wide).restore(id))
-    emit(record.to_dict()) if whose.as_json else say(f"Restored: {one_line(record.content, 200)}")
+    record = whose.look(lambda who: who.restore(id))
+    give(whose.as_json, record.to_dict(), f"Restored: {one_line(record.content, 200)}")
 
 
-def history(whose: Whose, id: MemoryId, org_wide: OrgWide = False) -> None:
+def history(whose: WhoseOrShared, id: MemoryId) -> None:
     """Show the versions of a memory, oldest first.
 
     Example: recollect history 019a7c1f5e21a3b1
     """
-    records = look(whose.url, lambda memory: whose.owner(memory, org_wide).history(id))
+    records = whose.look(lambda who: who.history(id))
     if whose.as_json:
         emit([record.to_dict() for record in records])
         return

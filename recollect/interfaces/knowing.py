@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-from recollect.interfaces.importing import take_in
-from recollect.interfaces.options import run
 from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, here, one_line, say, table
 from recollect.interfaces.whose import Whose
-from recollect.memory import Memory
 from recollect.policies.keys import KEYS, PREFERENCES, key_of
 from recollect.profile import Fact, Facts, Profile
-from recollect.settings import Settings
 from recollect.user import User
 
 _TIME = "a date or time such as 2026-03-01 (a date means 00:00 UTC)"
@@ -129,15 +124,12 @@ def facts_set(
 
     Example: recollect facts set city Bergen --since 2026-03-01
     """
-
-    async def tell(memory: Memory) -> list[Fact]:
-        held = _facts(whose.of(memory), key, preference)
-        fact = await held.add(key, value, confidence=confidence, valid_from=since, valid_to=until)
-        return [fact]
-
-    facts = _told(whose.url, tell)
-    when = when_true(facts[0].valid_from, facts[0].valid_to)
-    _show_facts(when, facts, whose.as_json)
+    fact = whose.tell(
+        lambda who: _facts(who, key, preference).add(
+            key, value, confidence=confidence, valid_from=since, valid_to=until
+        )
+    )
+    _show_facts(when_true(fact.valid_from, fact.valid_to), [fact], whose.as_json)
 
 
 def facts_correct(
@@ -152,12 +144,10 @@ def facts_correct(
 
     Example: recollect facts correct pet Biscuit --instead-of Basket
     """
-
-    async def tell(memory: Memory) -> list[Fact]:
-        held = _facts(whose.of(memory), key, preference)
-        return [await held.correct(key, value, instead_of=instead_of, reason=reason)]
-
-    _show_facts("Corrected", _told(whose.url, tell), whose.as_json)
+    fact = whose.tell(
+        lambda who: _facts(who, key, preference).correct(key, value, instead_of=instead_of, reason=reason)
+    )
+    _show_facts("Corrected", [fact], whose.as_json)
 
 
 def facts_end(
@@ -217,18 +207,6 @@ def facts_unpin(whose: Whose, key: FactKey, value: OneValue = None, preference: 
 def _facts(user: User, key: str, preference: bool) -> Facts:
     """The facts of a user, or the settings if the key is one of them."""
     return user.preferences if preference or key_of(key).name in PREFERENCES else user.facts
-
-
-def _told(url: str | None, step: Callable[[Memory], Awaitable[list[Fact]]]) -> list[Fact]:
-    """State something and make it findable by meaning at once, unless a worker elsewhere sees to that."""
-
-    async def tell(memory: Memory) -> list[Fact]:
-        facts = await step(memory)
-        if Settings.read(os.environ).worker:
-            await take_in(memory)
-        return facts
-
-    return run(url, tell)
 
 
 def when_true(since: datetime | None, until: datetime | None) -> str:

@@ -6,8 +6,9 @@ import asyncio
 import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -32,6 +33,42 @@ LEARNED = {
 """Rows that also search what is learned beside the turns, and the layers it is in."""
 CHARTED = ("turn R@5", "turn R@10")
 BY_CATEGORY = "turn R@10"
+
+
+class Variant(NamedTuple):
+    """A way to set Recollect up: what it is called in a table, its embedder and quality, as settings."""
+
+    name: str
+    embedder: str | None
+    quality: str | None
+
+
+WORDS_ALONE = Variant("Recollect, words alone", "none", None)
+AS_IT_COMES = Variant("Recollect", None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What is measured of search on a data file, as the options of `bench` say."""
+
+    store: str | None
+    words: bool
+    quality: str
+    compare: bool
+    notes: bool
+    learned: bool
+
+    @property
+    def ours(self) -> Variant:
+        """Recollect as it was asked for."""
+        plain = WORDS_ALONE if self.words else AS_IT_COMES
+        return Variant(f"{plain.name}, best", plain.embedder, "best") if self.quality == "best" else plain
+
+    @property
+    def beside(self) -> Sequence[Variant]:
+        """The variants of Recollect that it is compared with, the simplest first."""
+        simpler = (WORDS_ALONE,) if self.words else (WORDS_ALONE, AS_IT_COMES)
+        return [each for each in simpler if each != self.ours] if self.compare else []
 
 
 def bench(
@@ -78,7 +115,8 @@ def bench(
         return
     if chart:
         check_target(chart, force=force)
-    found = [on_loop(_measure(path, store, words, quality, compare, notes, learned), store) for path in data]
+    how = How(store, words, quality, compare, notes, learned)
+    found = [on_loop(_measure(path, how), store) for path in data]
     if chart:
         write_lines(chart, [drawn(found)], force=force)
     if as_json:
@@ -101,41 +139,36 @@ def _speed(memories: int, as_json: bool) -> None:
         say("Search quality was not measured; give --data FILE.")
 
 
-async def _measure(
-    path: Path,
-    store: str | None,
-    words: bool,
-    quality: str,
-    compare: bool,
-    notes: bool = False,
-    learned: bool = False,
-) -> dict[str, Any]:
+async def _measure(path: Path, how: How) -> dict[str, Any]:
     """The rows of one file; the last one is ours, as it was asked for."""
     cases = quality_of.read_cases(path)
-    if notes and not any(case.conversation.notes for case in cases):
+    if how.notes and not any(case.conversation.notes for case in cases):
         raise ValidationError("has no notes and no answers; a line of notes is {note, turns}", field="data")
     with tempfile.TemporaryDirectory(prefix="recollect-") as name:
         folder = Path(name)
         async with AsyncExitStack() as stack:
-            rankers = _others() if compare else []
-            *below, asked_for = _variants(words, quality, compare)
-            for called, embedder, best in (*below, asked_for):
-                url = store if store and called == asked_for[0] else f"sqlite:///{folder}/{called}.db"
-                memory = await stack.enter_async_context(Memory.open(url, worker=False, embedder=embedder))
-                rankers.append(Ours(called, memory, best))
-            called, embedder, best = asked_for
-            if notes:
-                memory = await stack.enter_async_context(_beside(folder, "notes", embedder))
-                rankers.insert(-1, WithNotes(f"{called}, with notes", memory, best))
-            for what, layers in LEARNED.items() if learned else ():
-                memory = await stack.enter_async_context(_beside(folder, what, embedder))
-                rankers.insert(-1, WithLearned(f"{called}, with {what}", memory, best, layers))
+            rankers = _others() if how.compare else []
+            for each in how.beside:
+                rankers.append(await _opened(stack, f"sqlite:///{folder}/{each.name}.db", each))
+            ours = how.ours
+            if how.notes:
+                memory = await stack.enter_async_context(_beside(folder, "notes", ours.embedder))
+                rankers.append(WithNotes(f"{ours.name}, with notes", memory, ours.quality))
+            for what, layers in LEARNED.items() if how.learned else ():
+                memory = await stack.enter_async_context(_beside(folder, what, ours.embedder))
+                rankers.append(WithLearned(f"{ours.name}, with {what}", memory, ours.quality, layers))
+            rankers.append(await _opened(stack, how.store or f"sqlite:///{folder}/{ours.name}.db", ours))
             questions = sum(1 for case in cases for _ in case.answered())
             with progress(f"Asking {path.name}", questions * len(rankers)) as advance:
                 rows = [row.to_dict() for row in await quality_of.measure(cases, rankers, advance)]
         # Everything is closed by now, so all of it is in the file itself.
-        size = sum(each.stat().st_size for each in folder.glob(f"{asked_for[0]}.db*"))
+        size = sum(each.stat().st_size for each in folder.glob(f"{ours.name}.db*"))
     return _told(path, cases, rows, size)
+
+
+async def _opened(stack: AsyncExitStack, url: str, variant: Variant) -> Ours:
+    memory = Memory.open(url, worker=False, embedder=variant.embedder)
+    return Ours(variant.name, await stack.enter_async_context(memory), variant.quality)
 
 
 def _beside(folder: Path, name: str, embedder: str | None) -> Memory:
@@ -151,17 +184,6 @@ def _others() -> list[Ranker]:
     if embedder is None:
         return [FullText()]
     return [FullText(), Meaning(embedder), Fused(embedder)]
-
-
-def _variants(words: bool, quality: str, compare: bool) -> list[tuple[str, str | None, str | None]]:
-    """Our variants to measure, the requested one last: name, embedder and quality."""
-    alone: tuple[str, str | None, str | None] = ("Recollect, words alone", "none", None)
-    whole: tuple[str, str | None, str | None] = ("Recollect", None, None)
-    chosen = alone if words else whole
-    below = [alone] if compare and not words else []
-    if quality == "best":
-        return [*below, *([chosen] if compare else []), (f"{chosen[0]}, best", chosen[1], "best")]
-    return [*below, chosen]
 
 
 def _told(path: Path, cases: Sequence[Case], rows: list[dict[str, Any]], size: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from recollect.embedders import models as built
 from recollect.errors import Unavailable, ValidationError
 from recollect.indexing import Reindexed
 from recollect.interfaces.options import Json, Url, look
-from recollect.interfaces.output import NOT_FOUND, emit, plural, progress, say, size, table
+from recollect.interfaces.output import NOT_FOUND, added_up, emit, plural, progress, say, size, table
 from recollect.layers import EMBEDDED_LAYERS
 from recollect.memory import Memory
 from recollect.reembedding import Reembedded
@@ -101,15 +101,8 @@ def reembed(
     async def go(memory: Memory) -> tuple[str, list[Reembedded]]:
         records = (await memory.survey()).records
         total = sum(records.get(layer, 0) for layer in EMBEDDED_LAYERS) if user is org is None else None
-        looked = 0
         with progress("Re-embedding", total) as advance:
-
-            def told(count: int) -> None:
-                nonlocal looked
-                looked += count
-                advance(looked)
-
-            done = await memory.reembed(user=user, org=org, dry_run=dry_run, told=told)
+            done = await memory.reembed(user=user, org=org, dry_run=dry_run, told=added_up(advance))
         return memory.describe()["embedder"], done
 
     embedder, done = look(url, go)

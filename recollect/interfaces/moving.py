@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,26 +14,13 @@ import typer
 from recollect import validate
 from recollect.errors import NotFound, ValidationError
 from recollect.interfaces.files import target_of, write_lines
-from recollect.interfaces.options import (
-    DryRun,
-    Json,
-    Layer,
-    Org,
-    OrgWide,
-    Url,
-    Where,
-    Who,
-    filter_of,
-    for_user,
-    look,
-    owner_of,
-    place,
-)
+from recollect.interfaces.options import DryRun, Layer, Where, filter_of, look, place
 from recollect.interfaces.output import (
     CORRUPT,
     NOT_FOUND,
     complain,
     emit,
+    give,
     json_line,
     one_line,
     plural,
@@ -42,14 +30,16 @@ from recollect.interfaces.output import (
     write_line,
 )
 from recollect.interfaces.salvaging import saved_from
+from recollect.interfaces.whose import Whose, WhoseOrShared
 from recollect.layers import PUBLIC_LAYERS
-from recollect.memory import Memory
 from recollect.owner import Owner
+from recollect.paging import every
 from recollect.privacy import Receipt
 from recollect.records import system_clock
 
 
 def export(
+    whose: Whose,
     file: Annotated[
         Path | None, typer.Argument(help="File to write; - or none means standard output.", show_default=False)
     ] = None,
@@ -58,10 +48,6 @@ def export(
         bool,
         typer.Option("--salvage", help="For all users of --org, write what can still be read from a damaged file."),
     ] = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Write everything about a user as JSON Lines, which `import` reads back.
 
@@ -72,21 +58,18 @@ def export(
     """
     file = target_of(file, force=force)
     if salvage:
-        _write_salvaged(url, validate.identifier(org, "org"), file, force, as_json)
+        _write_salvaged(whose.url, validate.identifier(whose.org, "org"), file, force, whose.as_json)
         return
     with progress("Exporting", None):
-        lines = for_user(url, org, user, lambda who: who.export())
+        lines = whose.look(lambda who: who.export())
     if len(lines) == 1:
-        complain(f"nothing is remembered about {one_line(user, 60)} in {place(url)}")
+        complain(f"nothing is remembered about {whose.name} in {place(whose.url)}")
     if file is None:
         for line in lines:
             emit(line)
         return
     write_lines(file, map(json_line, lines), force=force)
-    if as_json:
-        emit({"records": len(lines) - 1})
-    else:
-        say(f"{plural(len(lines) - 1, 'record')} written.")
+    give(whose.as_json, {"records": len(lines) - 1}, f"{plural(len(lines) - 1, 'record')} written.")
 
 
 def _write_salvaged(url: str | None, org: str, file: Path | None, force: bool, as_json: bool) -> None:
@@ -112,29 +95,22 @@ def _write_salvaged(url: str | None, org: str, file: Path | None, force: bool, a
 
 
 def forget(
+    whose: WhoseOrShared,
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of memories or messages.", show_default=False)] = None,
     where: Where = None,
     layer: Layer = None,
-    org_wide: OrgWide = False,
     dry_run: DryRun = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Forget memories by id or by filter, with everything that depends on them.
 
     Example: recollect forget --where '{"metadata.topic": "work"}'
     """
     test = filter_of(where)
-
-    async def gone(memory: Memory) -> Receipt:
-        owner = owner_of(memory, org, user, org_wide)
-        if dry_run:
-            return await _would_forget(owner, ids or [], test, layer or PUBLIC_LAYERS)
-        return await owner.forget(ids or None, where=test, layer=layer or None)
-
-    show_receipt(look(url, gone), as_json, dry_run=dry_run)
+    if dry_run:
+        receipt = whose.look(lambda who: _would_forget(who, ids or [], test, layer or PUBLIC_LAYERS))
+    else:
+        receipt = whose.look(lambda who: who.forget(ids or None, where=test, layer=layer or None))
+    show_receipt(receipt, whose.as_json, dry_run=dry_run)
 
 
 async def _would_forget(owner: Owner, ids: Sequence[str], where: Any, layers: Sequence[str]) -> Receipt:
@@ -149,43 +125,36 @@ async def _would_forget(owner: Owner, ids: Sequence[str], where: Any, layers: Se
     counts: Counter[str] = Counter()
     now = system_clock()
     for layer in layers:
-        after: str | None = None
-        while True:
-            page, after = await owner.list_memories(layer=layer, where=where, after=after, at=now)
-            counts[layer] += len(page)
-            if after is None:
-                break
-    return Receipt(+counts)
+        async for _ in every(partial(owner.list_memories, layer=layer, where=where, at=now)):
+            counts[layer] += 1
+    return Receipt(counts)
 
 
 def erase(
+    whose: Whose,
     whole_org: Annotated[
         bool, typer.Option("--whole-org", help="Everything about all users of the organisation, and what they share.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
-    url: Url = None,
-    org: Org = "default",
-    user: Who = "me",
-    as_json: Json = False,
 ) -> None:
     """Forget everything about a user, and leave no trace of it in the file.
 
     Example: recollect erase --user ann --yes
     """
-    validate.identifier(user, "user")
-    validate.identifier(org, "org")
+    validate.identifier(whose.user, "user")
+    validate.identifier(whose.org, "org")
     if not yes:
         if not sys.stdin.isatty():
-            whose = "all users of the organisation" if whole_org else "the user"
-            raise ValidationError(f"this forgets everything about {whose}; confirm with --yes", field="erase")
-        whom = f"all users of {one_line(org, 60)}" if whole_org else one_line(user, 60)
+            those = "all users of the organisation" if whole_org else "the user"
+            raise ValidationError(f"this forgets everything about {those}; confirm with --yes", field="erase")
+        whom = f"all users of {one_line(whose.org, 60)}" if whole_org else whose.name
         if not typer.confirm(f"Forget everything about {whom}?", err=True):
             say("Nothing was forgotten.")
             raise typer.Exit(NOT_FOUND)
     if whole_org:
-        show_receipt(look(url, lambda memory: memory.org(org).erase()), as_json)
+        show_receipt(look(whose.url, lambda memory: memory.org(whose.org).erase()), whose.as_json)
     else:
-        show_receipt(for_user(url, org, user, lambda who: who.erase()), as_json)
+        show_receipt(whose.look(lambda who: who.erase()), whose.as_json)
 
 
 def show_receipt(receipt: Receipt, as_json: bool, *, dry_run: bool = False) -> None:

@@ -20,6 +20,7 @@ from recollect.interfaces.output import (
     complain,
     day_and_time,
     emit,
+    give,
     one_line,
     owners,
     plural,
@@ -104,14 +105,14 @@ def worker(
         _show_failures(look(url, lambda memory: memory.failures()), as_json)
     elif retry is not None:
         look(url, lambda memory: _retry(memory, retry))
-        emit({"retry": retry}) if as_json else say("It will be tried again.")
+        give(as_json, {"retry": retry}, "It will be tried again.")
     else:
         if not as_json:
             say(f"Processing what was said, in {place(url)}." + ("" if once else " Press Ctrl-C to stop."))
         jobs = run(url, lambda memory: _work(memory, once, quiet=as_json))
         left = {"waiting": jobs["waiting"], "for later": jobs["scheduled"]}
         more = "".join(f" {count:,} {what}." for what, count in left.items() if count)
-        emit(jobs) if as_json else say(_told(jobs) + more)
+        give(as_json, jobs, _told(jobs) + more)
 
 
 def _told(jobs: Mapping[str, int]) -> str:
@@ -203,11 +204,7 @@ def stats(url: Url = None, as_json: Json = False) -> None:
         return {
             "users": survey.partitions,
             "records": dict(survey.records),
-            "jobs": {
-                "waiting": survey.jobs_waiting,
-                "running": survey.jobs_running,
-                "scheduled": survey.jobs_scheduled,
-            },
+            "jobs": survey.jobs,
             "bytes": survey.bytes,
             **await _sampled(memory),
             "uses": memory.describe(),

@@ -13,15 +13,16 @@ import typer
 
 from recollect import validate
 from recollect.errors import NotFound, RecollectError, ValidationError
-from recollect.interfaces.output import complain, one_line, plural
+from recollect.interfaces.output import progress
 from recollect.memory import Memory
-from recollect.owner import Owner
 from recollect.settings import Settings
 from recollect.stores.loops import loop_for
 from recollect.stores.sqlite_url import name_of
-from recollect.user import User
 
 T = TypeVar("T")
+
+LOOK_S = 0.5
+"""How often the progress of reading is looked at."""
 
 Url = Annotated[
     str | None,
@@ -76,55 +77,32 @@ def look(url: str | None, step: Callable[[Memory], Awaitable[T]]) -> T:
     raise NotFound(f"no memories yet in {place(url)}; `recollect chat`, `add` or `import` creates it")
 
 
-def for_user(url: str | None, org: str, user: str, step: Callable[[User], Awaitable[T]]) -> T:
-    """The same for commands that concern one user."""
-    return look(url, lambda memory: step(memory.user(user, org=org)))
+async def take_in(memory: Memory) -> None:
+    """Embed and rate what came in and learn from it, with a progress bar."""
+    total = (await memory.survey()).jobs_waiting
+    work = asyncio.create_task(memory.work())
+    try:
+        with progress("Reading", total) as advance:
+            while not (await asyncio.wait([work], timeout=LOOK_S))[0]:
+                # What is left is counted, since a job may lead to others: only when none is left is it all.
+                survey = await memory.survey()
+                advance(max(total - survey.jobs_waiting - survey.jobs_running, 0))
+        await work
+    finally:
+        work.cancel()
+        await asyncio.wait([work])
 
 
-WAITS_TOLD = 10
-"""So many waiting jobs are more than what other programs are just doing: an import was stopped, or is not over."""
-
-
-def ask(url: str | None, org: str, user: str, step: Callable[[User], Awaitable[T]]) -> T:
-    """The same for questions: if much in the file waits to be read, that is said beside the answer."""
-    waiting = 0
-
-    async def answered(memory: Memory) -> T:
-        nonlocal waiting
-        answer = await step(memory.user(user, org=org))
-        if file_of(url) is not None:  # on a server the jobs are those of everybody
-            survey = await memory.survey()
-            waiting = survey.jobs_waiting + survey.jobs_running
-        return answer
-
-    answer = look(url, answered)
-    if waiting >= WAITS_TOLD:
-        complain(
-            f"{plural(waiting, 'job')} waiting: what was stored lately is found by its words, but not yet by its "
-            "meaning, and facts may be missing. `recollect worker --once` catches up"
-        )
-    return answer
-
-
-def owner_of(memory: Memory, org: str, user: str, org_wide: bool) -> Owner:
-    """Whose memories a command is about: a user's own, or those that all users of the organisation share."""
-    return memory.org(org) if org_wide else memory.user(user, org=org)
+async def catch_up(memory: Memory) -> None:
+    """The same after a change, unless a worker elsewhere sees to it."""
+    if Settings.read(os.environ).worker:
+        await take_in(memory)
 
 
 def place(url: str | None) -> str:
     """Where memories are looked for, as people say it; of a URL that may contain a secret, only its kind."""
     path = file_of(url)
     return str(path) if path else f"{chosen(url).partition('://')[0]}://"
-
-
-def whom(org: str, user: str, org_wide: bool) -> str:
-    """Whose memories they are, as people say it."""
-    return f"everybody in {one_line(org, 60)}" if org_wide else one_line(user, 60)
-
-
-def of_user(user: str, url: str | None) -> str:
-    """Whose memories were looked for and where, for when none were found; others may have some."""
-    return f"{one_line(user, 60)} in {place(url)}. `recollect users` lists who has memories."
 
 
 def chosen(url: str | None) -> str:

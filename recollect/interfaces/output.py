@@ -217,6 +217,18 @@ Advance = Callable[[int], None]
 """Called with how far the work is, in the unit of its total."""
 
 
+def added_up(advance: Advance) -> Advance:
+    """Takes how much was done since the last call, and passes on how far that is in all."""
+    done = 0
+
+    def more(count: int) -> None:
+        nonlocal done
+        done += count
+        advance(done)
+
+    return more
+
+
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Advance]:
     """A progress bar on standard error, only on a terminal, with the time that is left at the pace of the last half
@@ -261,6 +273,17 @@ def write_line(line: str) -> None:
     if not line.isascii() and codecs.lookup(sys.stdout.encoding or "utf-8").name != "utf-8":
         line = _NOT_ASCII.sub(_json_escape, line)
     sys.stdout.write(line + "\n")
+
+
+# ── For either ───────────────────────────────────────────────────────────────────────────────────
+
+
+def give(as_json: bool, document: Any, said: str) -> None:
+    """The result of a command: a JSON document for programs, or what is said of it for people."""
+    if as_json:
+        emit(document)
+    else:
+        say(said)
 
 
 # ── Errors ───────────────────────────────────────────────────────────────────────────────────────

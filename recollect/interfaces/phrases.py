@@ -106,6 +106,14 @@ _OF_MORE = re.compile(
 )
 """Questions that a value does not answer: "when do I work?" does not ask what somebody works as."""
 _OF_A_WISH = "like prefer want wish favour"
+_BE_OR_DO = r"is|are|was|were|am|do|does|did|can|could|should|will|would|have|has|had|many|much|long|old"
+_ASKS = re.compile(
+    rf"(?:what|who|whom|whose|when|where|which|why|how)(?:'s|’s|\s+(?:{_BE_OR_DO}))\b"
+    r"|(?:please\s+)?tell\s+me\b(?!\s+to\b)|do\s+you\s+(?:remember|know|recall)\b"
+    r"|(?:please\s+)?remind\s+me\s+(?:again|of|about|what|who|whom|whose|when|where|which|why|how)\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 _BEFORE = re.compile(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|used? to|in the past|once|earlier|until recently)\b", re.IGNORECASE
 )
@@ -115,6 +123,21 @@ _OF_BEFORE = "before previous previously former formerly use used past once earl
 @cache
 def _stems(words: str) -> frozenset[str]:
     return frozenset(terms(words))
+
+
+def is_question(text: str) -> bool:
+    """Whether someone wants to know something, with or without a question mark.
+
+    >>> is_question("What is my cat called"), is_question("When I was five, I fell.")
+    (True, False)
+    """
+    stripped = text.strip()
+    return stripped.endswith("?") or _ASKS.match(stripped) is not None
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text, each with its full stop."""
+    return [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
 
 
 def holds(key: str, values: Sequence[str]) -> str:

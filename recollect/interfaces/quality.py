@@ -13,11 +13,13 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from recollect.episodes import covered
 from recollect.interfaces.datasets import Asked, Case, Conversation, Turn, read_cases
 from recollect.memory import Memory
+from recollect.paging import every
 from recollect.records import Record
 
 __all__ = ["Asked", "Case", "Conversation", "Ours", "Ranker", "Row", "Turn", "measure", "read_cases"]
@@ -52,17 +54,23 @@ class Ranker(Protocol):
 
 
 class Ours:
-    """Recollect through its own front door, one user for each conversation."""
+    """Recollect through its own front door, one user for each conversation.
 
-    def __init__(self, name: str, memory: Memory, quality: str | None = None) -> None:
+    Search finds turns, and whatever else is in `layers`; anything found there counts for the turns it comes from.
+    """
+
+    def __init__(self, name: str, memory: Memory, quality: str | None = None, layers: Sequence[str] = ()) -> None:
         self.name = name
         self._memory = memory
         self._quality = quality
+        self._layers = layers
         self._heard = 0
         self._turns: dict[str, str] = {}
+        self._from: dict[str, tuple[str, ...]] = {}
 
     async def tell(self, conversation: Conversation) -> None:
         self._heard += 1
+        self._from = {}
         self._user = self._memory.user(f"heard-{self._heard}")
         self._turns = {f"turn-{turn.number}": turn.id for turn in conversation.turns}
         for session, turns in conversation.in_sessions(BATCH):
@@ -70,10 +78,12 @@ class Ours:
         await self._memory.work()
 
     async def find(self, question: Asked, limit: int) -> list[str]:
+        """The turns that were found, or that something else that was found comes from: each takes a place."""
+        layers = ["conversation", *self._layers]
         hits = await self._user.search_memory(
-            question.text, layer="conversation", limit=limit, at=question.at, quality=self._quality
+            question.text, layer=layers, limit=limit, at=question.at, quality=self._quality
         )
-        return [self._turns[hit.id] for hit in hits]
+        return list(dict.fromkeys(turn for hit in hits for turn in self._turns_of(hit.id)))[:limit]
 
     async def remember(self, question: Asked) -> tuple[set[str], float]:
         """The turns in a context, and how likely it is to hold an answer."""
@@ -85,33 +95,10 @@ class Ours:
 
     def _turns_of(self, id: str) -> tuple[str, ...]:
         """The turns that a record stands for."""
-        return (self._turns[id],) if id in self._turns else ()
+        return self._from.get(id) or ((self._turns[id],) if id in self._turns else ())
 
 
-class Beside(Ours):
-    """The same with more than turns to find; anything found beside them counts for the turns it comes from."""
-
-    def __init__(self, name: str, memory: Memory, quality: str | None, layers: Sequence[str]) -> None:
-        super().__init__(name, memory, quality)
-        self._layers = ["conversation", *layers]
-        self._from: dict[str, tuple[str, ...]] = {}
-
-    async def tell(self, conversation: Conversation) -> None:
-        self._from = {}
-        await super().tell(conversation)
-
-    async def find(self, question: Asked, limit: int) -> list[str]:
-        """The turns that were found, or that something else that was found comes from: each takes a place."""
-        hits = await self._user.search_memory(
-            question.text, layer=self._layers, limit=limit, at=question.at, quality=self._quality
-        )
-        return list(dict.fromkeys(turn for hit in hits for turn in self._turns_of(hit.id)))[:limit]
-
-    def _turns_of(self, id: str) -> tuple[str, ...]:
-        return self._from.get(id) or super()._turns_of(id)
-
-
-class WithNotes(Beside):
+class WithNotes(Ours):
     """Beside the turns: what a perfect model would have written down."""
 
     def __init__(self, name: str, memory: Memory, quality: str | None = None) -> None:
@@ -127,7 +114,7 @@ class WithNotes(Beside):
         await self._memory.work()
 
 
-class WithLearned(Beside):
+class WithLearned(Ours):
     """Beside the turns: what was learned from them by the rules or, if there is one, by the model."""
 
     async def tell(self, conversation: Conversation) -> None:
@@ -143,14 +130,9 @@ class WithLearned(Beside):
             self._from[record.id] = tuple(self._turns[id] for id in said if id in self._turns)
 
     async def _learned(self) -> AsyncIterator[Record]:
-        for layer in self._layers[1:]:
-            after: str | None = None
-            while True:
-                page, after = await self._user.list_memories(layer=layer, limit=PAGE, after=after)
-                for record in page:
-                    yield record
-                if after is None:
-                    break
+        for layer in self._layers:
+            async for record in every(partial(self._user.list_memories, layer=layer, limit=PAGE)):
+                yield record
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import typer
 
 from recollect.interfaces.models import Everyone, EveryOrg, check_known
 from recollect.interfaces.options import Json, Url, look
-from recollect.interfaces.output import emit, one_line, plural, progress, say, table
+from recollect.interfaces.output import added_up, emit, one_line, plural, progress, say, table
 from recollect.memory import Memory
 from recollect.reprocessing import Reprocessed
 
@@ -39,15 +39,8 @@ def reprocess(
     async def go(memory: Memory) -> list[Reprocessed]:
         records = (await memory.survey()).records
         total = records.get("conversation", 0) if user is org is None else None
-        read = 0
         with progress("Reading", total) as advance:
-
-            def told(count: int) -> None:
-                nonlocal read
-                read += count
-                advance(read)
-
-            return await memory.reprocess(user=user, org=org, by=by, apply=apply, again=again, told=told)
+            return await memory.reprocess(user=user, org=org, by=by, apply=apply, again=again, told=added_up(advance))
 
     done = look(url, go)
     if as_json:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from recollect.errors import NotFound, ValidationError
+from recollect.exports import EXPORT_FORMAT, EXPORTED_LAYERS
 from recollect.interfaces.options import chosen, file_of, is_missing, place
-from recollect.privacy import EXPORT_FORMAT, EXPORTED_LAYERS
 from recollect.records import Record, iso, system_clock
 from recollect.stores.sqlite_salvage import salvage
 

@@ -12,7 +12,7 @@ import typer
 
 from recollect.errors import Unavailable, ValidationError
 from recollect.interfaces.options import Json, Url, on_loop, place
-from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, one_line, say, table
+from recollect.interfaces.output import NOT_FOUND, day_and_time, emit, give, one_line, say, table
 from recollect.interfaces.playing import play
 from recollect.records import system_clock
 from recollect.server.keys import SCOPES, Key, Keys
@@ -139,7 +139,7 @@ def revoke_key(
     Example: recollect keys revoke 1f3a5c7e9b0d
     """
     key = _with_keys(url, lambda keys: keys.revoke(id))
-    emit(key.to_dict()) if as_json else say(f"The key {key.id} is revoked.")
+    give(as_json, key.to_dict(), f"The key {key.id} is revoked.")
 
 
 def _with_keys(url: str | None, step: Callable[[Keys], Awaitable[T]]) -> T:

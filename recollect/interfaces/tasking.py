@@ -10,8 +10,8 @@ import typer
 
 from recollect import validate
 from recollect.errors import TooLarge, ValidationError
-from recollect.interfaces.options import json_of, run
-from recollect.interfaces.output import NOT_FOUND, emit, say, visible
+from recollect.interfaces.options import json_of
+from recollect.interfaces.output import NOT_FOUND, emit, give, say, visible
 from recollect.interfaces.whose import Whose
 from recollect.user import User
 from recollect.working import PUSH_KEEP, State, Working
@@ -54,7 +54,7 @@ def working_set(
     Example: recollect working set '{"step": 1, "plan": ["pack", "leave"]}' --session monday
     """
     given = json_of(data, "data")
-    state = run(whose.url, lambda memory: _working(whose.of(memory), session, agent).set(given, version=version))
+    state = whose.run(lambda who: _working(who, session, agent).set(given, version=version))
     _show_state(state, whose.as_json)
 
 
@@ -66,7 +66,7 @@ def working_patch(
     Example: recollect working patch '{"step": 2}' --session monday
     """
     given = json_of(data, "data")
-    state = run(whose.url, lambda memory: _working(whose.of(memory), session, agent).patch(given, version=version))
+    state = whose.run(lambda who: _working(who, session, agent).patch(given, version=version))
     _show_state(state, whose.as_json)
 
 
@@ -83,7 +83,7 @@ def working_push(
     Example: recollect working push recent_actions '"opened order 42"' --session monday
     """
     given = _item(item)
-    state = run(whose.url, lambda memory: _working(whose.of(memory), session, agent).push(name, given, keep=keep))
+    state = whose.run(lambda who: _working(who, session, agent).push(name, given, keep=keep))
     _show_state(state, whose.as_json)
 
 
@@ -104,7 +104,7 @@ def working_clear(whose: Whose, session: OfSession = None, agent: Agent = "") ->
     Example: recollect working clear --session monday
     """
     whose.look(lambda who: _working(who, session, agent).clear())
-    emit({"cleared": True}) if whose.as_json else say("Cleared.")
+    give(whose.as_json, {"cleared": True}, "Cleared.")
 
 
 def _working(user: User, session: str | None, agent: str) -> Working:
@@ -116,7 +116,7 @@ def _working(user: User, session: str | None, agent: str) -> Working:
 
 
 def _show_state(state: State, as_json: bool) -> None:
-    emit(_with_version(state)) if as_json else say(f"Saved as version {state.version}.")
+    give(as_json, _with_version(state), f"Saved as version {state.version}.")
 
 
 def _with_version(state: State) -> dict[str, Any]:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from recollect.customizations import Customization, Customizations
-from recollect.interfaces.importing import take_in
 from recollect.interfaces.knowing import percent, show_found
-from recollect.interfaces.options import OrgWide, look, run
-from recollect.interfaces.output import emit, one_line, say
-from recollect.interfaces.whose import Whose
-from recollect.learnings import Learning, Learnings
-from recollect.memory import Memory
-from recollect.settings import Settings
+from recollect.interfaces.output import give, one_line
+from recollect.interfaces.whose import Whose, WhoseOrShared
+from recollect.learnings import Learning
 
 LearningId = Annotated[str, typer.Argument(help="Id of a learning; `learnings` shows it.")]
 InstructionId = Annotated[str, typer.Argument(help="Id of an instruction; `customize` shows it.")]
@@ -48,73 +43,60 @@ def _with_note(learning: Learning) -> str:
 
 
 def learnings_add(
-    whose: Whose,
+    whose: WhoseOrShared,
     text: Annotated[str, typer.Argument(help="What was learned.")],
     type: Annotated[str, typer.Option(help="`preference`, `pattern` or `correction`.")] = "pattern",
     confidence: Annotated[float | None, typer.Option(help="0 to 1; else the default of the type.")] = None,
-    org_wide: OrgWide = False,
 ) -> None:
     """Add a learning; adding the same again raises its confidence.
 
     Example: recollect learnings add "asks for a summary before details"
     """
-
-    async def tell(memory: Memory) -> Learning:
-        kept = await _learnings(memory, whose, org_wide).add(text, type=type, confidence=confidence)
-        if Settings.read(os.environ).worker:
-            await take_in(memory)
-        return kept
-
-    _show_learning("Kept", run(whose.url, tell), whose.as_json)
+    kept = whose.tell(lambda who: who.learnings.add(text, type=type, confidence=confidence))
+    _show_learning("Kept", kept, whose.as_json)
 
 
-def learnings_confirm(whose: Whose, id: LearningId, org_wide: OrgWide = False) -> None:
+def learnings_confirm(whose: WhoseOrShared, id: LearningId) -> None:
     """Say that a learning turned out right: its confidence rises.
 
     Example: recollect learnings confirm 019a7c1f5e21a3b1
     """
-    done = look(whose.url, lambda memory: _learnings(memory, whose, org_wide).confirm(id))
+    done = whose.look(lambda who: who.learnings.confirm(id))
     _show_learning("Confirmed", done, whose.as_json)
 
 
-def learnings_contradict(whose: Whose, id: LearningId, org_wide: OrgWide = False) -> None:
+def learnings_contradict(whose: WhoseOrShared, id: LearningId) -> None:
     """Say that a learning turned out wrong: its confidence falls, and below a floor it is retired.
 
     Example: recollect learnings contradict 019a7c1f5e21a3b1
     """
-    done = look(whose.url, lambda memory: _learnings(memory, whose, org_wide).contradict(id))
+    done = whose.look(lambda who: who.learnings.contradict(id))
     _show_learning("Retired" if done.retired else "Less sure", done, whose.as_json)
 
 
-def learnings_restore(whose: Whose, id: LearningId, org_wide: OrgWide = False) -> None:
+def learnings_restore(whose: WhoseOrShared, id: LearningId) -> None:
     """Bring back a learning that was retired.
 
     Example: recollect learnings restore 019a7c1f5e21a3b1
     """
-    done = look(whose.url, lambda memory: _learnings(memory, whose, org_wide).restore(id))
+    done = whose.look(lambda who: who.learnings.restore(id))
     _show_learning("Restored", done, whose.as_json)
 
 
-def _learnings(memory: Memory, whose: Whose, org_wide: bool) -> Learnings:
-    return whose.owner(memory, org_wide).learnings
-
-
 def _show_learning(done: str, learning: Learning, as_json: bool) -> None:
-    if as_json:
-        emit(learning.to_dict())
-    else:
-        say(f"{done}, {percent(learning.confidence)} sure: {one_line(learning.content, 200)}\n  id {learning.id}")
+    said = f"{done}, {percent(learning.confidence)} sure: {one_line(learning.content, 200)}"
+    give(as_json, learning.to_dict(), f"{said}\n  id {learning.id}")
 
 
 # ── Customizations ───────────────────────────────────────────────────────────────────────────────
 
 
-def customize_list(whose: Whose, agent: Agent = "", org_wide: OrgWide = False) -> None:
+def customize_list(whose: WhoseOrShared, agent: Agent = "") -> None:
     """List standing instructions in the order an assistant is given them, including those that are off.
 
     Example: recollect customize list --agent support
     """
-    found = look(whose.url, lambda memory: _instructions(_customizations(memory, whose, agent, org_wide)))
+    found = whose.look(lambda who: _instructions(who.customizations.of_agent(agent)))
     rows = [(each.id, "on" if each.on else "off", _whose(each), one_line(each.text, 300)) for each in found]
     show_found(found, whose.as_json, ["id", "", "from", "instruction"], rows, NO_INSTRUCTIONS)
 
@@ -132,88 +114,78 @@ def _whose(each: Customization) -> str:
 
 
 def customize_add(
-    whose: Whose,
+    whose: WhoseOrShared,
     text: Annotated[str, typer.Argument(help="What the assistant should always do.")],
     id: Annotated[
         str | None, typer.Option(help="An id of your choice; the id of a default replaces that default.")
     ] = None,
     agent: Agent = "",
-    org_wide: OrgWide = False,
 ) -> None:
     """Give a standing instruction, to all assistants or to one; it goes into every prompt.
 
     Example: recollect customize add "Answer in two sentences." --agent support
     """
-    added = run(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).add(text, id=id))
+    added = whose.run(lambda who: who.customizations.of_agent(agent).add(text, id=id))
     _show_instruction("Added", added, whose.as_json)
 
 
 def customize_change(
-    whose: Whose,
+    whose: WhoseOrShared,
     id: InstructionId,
     text: Annotated[str, typer.Argument(help="The new text.")],
     agent: Agent = "",
-    org_wide: OrgWide = False,
 ) -> None:
     """Change what an instruction says; a default is changed for this user alone.
 
     Example: recollect customize change tone "Be brief, and kind."
     """
-    changed = look(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).update(id, text=text))
+    changed = whose.look(lambda who: who.customizations.of_agent(agent).update(id, text=text))
     _show_instruction("Changed", changed, whose.as_json)
 
 
-def customize_on(whose: Whose, id: InstructionId, agent: Agent = "", org_wide: OrgWide = False) -> None:
+def customize_on(whose: WhoseOrShared, id: InstructionId, agent: Agent = "") -> None:
     """Switch an instruction on again.
 
     Example: recollect customize on tone
     """
-    switched = look(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).switch_on(id))
+    switched = whose.look(lambda who: who.customizations.of_agent(agent).switch_on(id))
     _show_instruction("On", switched, whose.as_json)
 
 
-def customize_off(whose: Whose, id: InstructionId, agent: Agent = "", org_wide: OrgWide = False) -> None:
+def customize_off(whose: WhoseOrShared, id: InstructionId, agent: Agent = "") -> None:
     """Switch an instruction off but keep it; a default is switched off for this user alone.
 
     Example: recollect customize off tone
     """
-    switched = look(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).switch_off(id))
+    switched = whose.look(lambda who: who.customizations.of_agent(agent).switch_off(id))
     _show_instruction("Off", switched, whose.as_json)
 
 
 def customize_order(
-    whose: Whose,
+    whose: WhoseOrShared,
     ids: Annotated[list[str], typer.Argument(help="All ids, in the new order.")],
     agent: Agent = "",
-    org_wide: OrgWide = False,
 ) -> None:
     """Reorder instructions; name each of your own once.
 
     Example: recollect customize order tone units
     """
-    ordered = look(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).reorder(ids))
+    ordered = whose.look(lambda who: who.customizations.of_agent(agent).reorder(ids))
     rows = [(each.id, one_line(each.text, 300)) for each in ordered]
     show_found(ordered, whose.as_json, ["id", "instruction"], rows, "")
 
 
-def customize_delete(whose: Whose, id: InstructionId, agent: Agent = "", org_wide: OrgWide = False) -> None:
+def customize_delete(whose: WhoseOrShared, id: InstructionId, agent: Agent = "") -> None:
     """Remove an instruction of your own; a default that it replaced applies again.
 
     Example: recollect customize delete tone
     """
-    look(whose.url, lambda memory: _customizations(memory, whose, agent, org_wide).delete(id))
-    emit({"deleted": id}) if whose.as_json else say("Deleted.")
-
-
-def _customizations(memory: Memory, whose: Whose, agent: str, org_wide: bool) -> Customizations:
-    return whose.owner(memory, org_wide).customizations.of_agent(agent)
+    whose.look(lambda who: who.customizations.of_agent(agent).delete(id))
+    give(whose.as_json, {"deleted": id}, "Deleted.")
 
 
 def _show_instruction(done: str, each: Customization, as_json: bool) -> None:
-    if as_json:
-        emit(each.to_dict())
-    else:
-        say(f"{done}: {one_line(each.text, 200)}\n  id {each.id}")
+    give(as_json, each.to_dict(), f"{done}: {one_line(each.text, 200)}\n  id {each.id}")
 
 
 # ── By name ──────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ an object       anything with `name` and `answer`, any LangChain chat model, or 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
@@ -65,15 +65,6 @@ class ChatModel(Protocol):
 
     async def answer(self, ask: Ask) -> Answer:
         """The answer to one question, not yet validated."""
-        ...
-
-
-@runtime_checkable
-class Speaker(Protocol):
-    """A model whose answers can be streamed."""
-
-    def pieces(self, ask: Ask) -> AsyncGenerator[str, None]:
-        """The model's answer, piece by piece as it is generated."""
         ...
 
 

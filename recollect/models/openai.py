@@ -59,13 +59,6 @@ class EndpointModel:
             raise self._troubled(trouble) from trouble
         return self._read(content)
 
-    async def pieces(self, ask: Ask) -> AsyncGenerator[str, None]:
-        """The model's answer, piece by piece as it is generated."""
-        async with aclosing(self.spoken(ask)) as parts:
-            async for part in parts:
-                if isinstance(part, str):
-                    yield part
-
     async def spoken(self, ask: Ask) -> AsyncGenerator[str | ToolCall, None]:
         """The model's answer, piece by piece as it is generated, and at the end the tools it wants to call."""
         calls: dict[int, dict[str, str]] = {}

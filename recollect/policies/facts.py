@@ -1,11 +1,16 @@
 """What becomes of a fact when more is said about it, and what was true or believed at a given time.
 
-A fact is stored as spells: a value, and from when to when it was true. The newest spell is the *head*
-of its place; the ones before it are its past, and so are those whose time has not come yet. A claim
-is compared with the head alone, and the order in which claims arrive does not matter: the value that
-was said last is the current one, and what arrives late goes into the past. Only a claim that a value was
-never true concerns what is behind the head as well: what it had ended goes on. No spell is ever removed,
-and each remembers when its end became known, so that what was believed at any time can be
+    place     where a key is kept; a key that may have several values has a place for each of them
+    spell     a value, and from when to when it was true
+    head      the current spell of a place, in the record that has the id of the place
+    past      the spells behind the head: those before it, and those whose time has not come yet
+    claim     something that was said about a key: a value is true, is over, was never true, ...
+    telling   what a spell remembers of a claim: which message said it, when, and how surely
+
+A claim is compared with the head alone, and the order in which claims arrive does not matter: the value
+that was said last is the current one, and what arrives late goes into the past. Only a claim that a value
+was never true concerns what is behind the head as well: what it had ended goes on. No spell is ever
+removed, and each remembers when its end became known, so that what was believed at any time can be
 reconstructed (`believed`).
 """
 

@@ -21,7 +21,7 @@ from recollect.records import (
     Scope,
     Source,
     derived_id,
-    enrich_job,
+    enrich_jobs,
     with_data,
     without_data,
 )
@@ -125,8 +125,7 @@ class Sheet:
         rests_on = tuple(id for id in dict.fromkeys((*needs, *self.rests_on)) if id not in self.written)
         # An entity whose line is new has to be embedded; a job does that later.
         refs = tuple(record.id for record in put if record.layer == "entity" and record.content and not record.vector)
-        job = enrich_job(partition, refs, self.now)
-        return Changes(partition, put=put, enqueue=(job,) if refs else (), needs=rests_on)
+        return Changes(partition, put=put, enqueue=enrich_jobs(partition, refs, self.now), needs=rests_on)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 There are two cases. What rests on forgotten messages is stripped of them, and goes if nothing else
 supports it. What is undone is ended instead, and remembers what it was (`undone`), so that the undo
 can be taken back. In both cases a fact is settled again from the tellings that are left: it then is
-what it would be had the others never been heard.
+what it would be had the others never been heard. `facts.py` says what tellings, spells and heads are.
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ def _period(period: Record, gone: Gone) -> Record:
             told = with_data(told, **{name: kept})
     if told == inner:
         return period
-    return period.with_(data={**period.data, "data": dict(told.data)}, source=told.source)
+    return with_data(period, data=dict(told.data)).with_(source=told.source)
 
 
 def _undone(before: Record, after: Record | None, undo: Undo) -> Record:

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from recollect.errors import Busy
+from recollect.server.errors import busy
 
 PLACES_MAX = 512
 """Requests being read, waiting, being worked on or answered at a time: it bounds memory."""
@@ -75,7 +76,7 @@ class Admission:
     def take_place(self, who: bytes) -> None:
         """Let a request in, or refuse it with `Busy`."""
         if not self._places.has_room(who):
-            raise _busy()
+            raise busy()
         self._places.take(who)
 
     def give_place_back(self, who: bytes) -> None:
@@ -122,7 +123,7 @@ class Admission:
             if called.done() and not called.cancelled() and called.exception() is None:
                 self.give_turn_back(who)  # it came at that very moment
             if isinstance(error, TimeoutError):
-                raise _busy() from None
+                raise busy() from None
             raise
 
     def _step_out(self, who: bytes, called: asyncio.Future[None]) -> None:
@@ -139,7 +140,7 @@ class Admission:
         while len(line) > LINE_SHORT:
             called = line.pop()
             if not called.done():
-                called.set_exception(_busy())
+                called.set_exception(busy())
 
     def give_turn_back(self, who: bytes) -> None:
         """The work is done: pass the turn to the waiting caller that has the fewest."""
@@ -190,7 +191,7 @@ class Visit:
         self._has_begun = True
         self._is_in_line = self._is_in_line or self._admission.join_line(self._who)
         if not self._is_in_line:
-            raise _busy()
+            raise busy()
         try:
             await self._admission.take_turn(self._who)
         finally:
@@ -267,7 +268,3 @@ class _Shared:
         self._by[who] -= 1
         if not self._by[who]:
             del self._by[who]
-
-
-def _busy() -> Busy:
-    return Busy("the server is busy; try again", field="server")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from pydantic_core import to_json
 from starlette.responses import JSONResponse, Response
@@ -19,8 +19,13 @@ STEP_ITEMS = 50
 """How many items are read at a time: this many of the largest are a few MiB."""
 
 T = TypeVar("T")
-Fetch = Callable[[int, str | None], Awaitable[tuple[Sequence[T], str | None]]]
-"""From a limit and a cursor to some items and the next cursor."""
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Fetch(Protocol[T_co]):
+    """Returns some items after a cursor, and the next cursor."""
+
+    def __call__(self, *, limit: int, after: str | None) -> Awaitable[tuple[Sequence[T_co], str | None]]: ...
 
 
 class Json(JSONResponse):
@@ -51,13 +56,13 @@ async def paged(name: str, fetch: Fetch[T], shown: Callable[[T], Any], *, limit:
     items: list[bytes] = []
     size = 0
     while True:
-        found, after = await fetch(min(left, STEP_ITEMS), after)
+        found, after = await fetch(limit=min(left, STEP_ITEMS), after=after)
         left -= len(found)
         for item in found:
             items.append(to_json(shown(item)))
             size += len(items[-1])
         if after is None or left == 0 or size >= PAGE_BYTES or not found:
-            return _written({name: items}, {"after": after})
+            return _written(name, items, "after", after)
 
 
 async def bounded(name: str, found: Sequence[T], shown: Callable[[T], Any], *, last_first: bool = False) -> Response:
@@ -76,11 +81,10 @@ def _bounded(name: str, found: Sequence[T], shown: Callable[[T], Any], last_firs
             break
         items.append(to_json(shown(item)))
         size += len(items[-1])
-    return _written({name: items[::-1] if last_first else items}, {"left_out": len(found) - len(items)})
+    return _written(name, items[::-1] if last_first else items, "left_out", len(found) - len(items))
 
 
-def _written(lists: Mapping[str, list[bytes]], more: Mapping[str, Any]) -> Response:
-    """An object of lists whose items are already JSON."""
-    parts = [to_json(name) + b":[" + b",".join(items) + b"]" for name, items in lists.items()]
-    parts += [to_json(name) + b":" + to_json(value) for name, value in more.items()]
-    return Response(b"{" + b",".join(parts) + b"}", media_type=Json.media_type)
+def _written(name: str, items: Sequence[bytes], beside: str, value: Any) -> Response:
+    """`{name: [...], beside: value}`; the items of the list are JSON already."""
+    body = b"{%b:[%b],%b:%b}" % (to_json(name), b",".join(items), to_json(beside), to_json(value))
+    return Response(body, media_type=Json.media_type)

@@ -56,7 +56,7 @@ class Assistants:
             raise ValidationError("this key is for all users: name one, as in /mcp?user=ann", field="user")
         if principal.user not in (None, user):
             raise NotFound(field="user")
-        agent = validate.identifier(given["agent"], "agent") if given.get("agent") else ""
+        agent = validate.agent(given.get("agent"))
         owner = self._service.memory.user(user, org=principal.org)
         may_add = partial(self._service.quotas.admit_memory, principal.org)
         tools = validate.choice(given.get("tools", "usual"), TOOLSETS, "tools")

@@ -47,7 +47,7 @@ class Callers:
 
 
 def take_once(scope: Scope, rate: Rate, who: str) -> float:
-    """Take a token from a rate, unless that was done on arrival. Returns how many seconds to wait, or 0."""
+    """Count a request in a rate, unless that was done on arrival. Returns how many seconds it has to wait, or 0."""
     return 0.0 if scope.get(TAKEN) == (rate, who) else rate.take(who)
 
 

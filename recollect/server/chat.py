@@ -17,13 +17,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from recollect import validate
-from recollect.errors import Conflict, ModelError, NotFound, RecollectError, Unavailable
+from recollect.errors import Conflict, ModelError, NotFound, RecollectError
 from recollect.records import Record, derived_id, new_id
-from recollect.server import schemas
+from recollect.server import bodies, schemas
 from recollect.server.admission import VISIT
 from recollect.server.answers import Json
 from recollect.server.envelope import REQUEST_ID
-from recollect.server.errors import problem
+from recollect.server.errors import problem, stopping
 from recollect.server.executors import Executor, Prepared
 from recollect.server.gate import PRINCIPAL
 from recollect.server.routing import HEADER_NAMES, IdempotencyKey, named, router, service_of
@@ -106,7 +106,7 @@ class Turn:
 
 
 @routes.post("/chat", responses=_ANSWERS, openapi_extra={"x-any-user": True})
-async def chat(request: Request, body: schemas.ChatTurn, idempotency_key: IdempotencyKey = None) -> Response:
+async def chat(request: Request, body: bodies.ChatTurn, idempotency_key: IdempotencyKey = None) -> Response:
     """Say something to an agent; it answers using what it remembers, and both messages are stored."""
     service, caller = service_of(request), request.scope[PRINCIPAL]
     if caller.user is not None and body.user_id != caller.user:
@@ -133,10 +133,10 @@ async def chat(request: Request, body: schemas.ChatTurn, idempotency_key: Idempo
     return Json(await turn.end(prepared, reply))
 
 
-def begun(service: Service, org: str, body: schemas.ChatTurn, key: str | None) -> Turn:
+def begun(service: Service, org: str, body: bodies.ChatTurn, key: str | None) -> Turn:
     """A turn as it was sent, checked; nothing is stored yet."""
     owner = service.memory.user(body.user_id, org=org)
-    agent = validate.identifier(body.agent, "agent") if body.agent != "" else ""
+    agent = validate.agent(body.agent)
     session = owner.session(body.chat_id, agent=agent)
     text = validate.text(body.message, "message")
     checked = new_id(service.clock()) if key is None else validate.identifier(key, "idempotency-key")
@@ -174,7 +174,7 @@ async def streamed(
         yield _event("error", failed(error))
     except asyncio.CancelledError:
         if turn.service.draining:
-            yield _event("error", failed(Unavailable("the server is shutting down; try again", field="server")))
+            yield _event("error", failed(stopping()))
         raise
 
 

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from recollect.errors import Busy, RecollectError
 from recollect.server.admission import ALWAYS, IN_LINE, caller
 from recollect.server.callers import TAKEN
-from recollect.server.errors import Refused, TooMany, problem
+from recollect.server.errors import Refused, TooMany, busy, problem
 from recollect.server.gate import is_guarded
 from recollect.server.service import Service
 
@@ -51,7 +51,7 @@ REFUSALS = {
     431: _written(Refused(431, "the head of the request is too long; the limit is 32 KiB"), stays=False),
     503: _written(Busy("there are too many connections; try again", field="server"), stays=False),
 }
-HANDS_FULL = _written(Busy("the server is busy; try again", field="server"), stays=True)
+HANDS_FULL = _written(busy(), stays=True)
 
 
 class Sent(NamedTuple):

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.customizations import Customization, Customizations
-from recollect.server import schemas
+from recollect.server import bodies, schemas
 from recollect.server.answers import Json, tagged
 from recollect.server.org import alike
 from recollect.server.routing import VERSIONED, AgentName, Holder, IfMatch, given, if_matching, router, shapes
@@ -45,18 +45,18 @@ async def list_customizations(held: Held, effective: Effective = False) -> Respo
     return _listed(await (held.effective() if effective else held.list()))
 
 
-async def customize(held: Held, body: schemas.NewCustomization) -> Response:
+async def customize(held: Held, body: bodies.NewCustomization) -> Response:
     """Add a standing instruction."""
     return _one(await held.add(**given(body)), 201)
 
 
-async def reorder_customizations(held: Held, body: schemas.CustomizationOrder) -> Response:
+async def reorder_customizations(held: Held, body: bodies.CustomizationOrder) -> Response:
     """Reorder the instructions; each of them must be named once."""
     return _listed(await held.reorder(body.ids))
 
 
 async def update_customization(
-    held: Held, id: InstructionId, body: schemas.CustomizationEdit, if_match: IfMatch = None
+    held: Held, id: InstructionId, body: bodies.CustomizationEdit, if_match: IfMatch = None
 ) -> Response:
     """Change an instruction, or switch it on or off."""
     return _one(await if_matching(if_match, lambda version: held.update(id, **given(body), version=version)))
@@ -69,18 +69,19 @@ async def delete_customization(held: Held, id: InstructionId, if_match: IfMatch 
 
 
 def _add_routes(path: str, dependencies: list[Any], whose: str = "") -> None:
-    def add(path: str, verb: Callable[..., Any], method: str, **more: Any) -> None:
-        first, _, rest = verb.__name__.partition("_")
-        org = f"{first}_org{rest and '_'}{rest}{whose}"
+    """The calls of a user and of the org; `whose` ends their names."""
+
+    def add(verb: Callable[..., Any], org: str, method: str, below: str = "", **more: Any) -> None:
         name = f"{verb.__name__}{whose}"
-        alike(routes, method, path, org=org, name=name, dependencies=dependencies, **more)(verb)
+        alike(routes, method, f"{path}{below}", org=f"{org}{whose}", name=name, dependencies=dependencies, **more)(verb)
 
     several, one = shapes(schemas.Customizations), shapes(schemas.Customization, headers=VERSIONED)
-    add(path, list_customizations, "GET", responses=several)
-    add(path, customize, "POST", responses=shapes(schemas.Customization, 201, headers=VERSIONED), status_code=201)
-    add(f"{path}/order", reorder_customizations, "PUT", responses=several)
-    add(f"{path}/{{id}}", update_customization, "PATCH", responses=one)
-    add(f"{path}/{{id}}", delete_customization, "DELETE", status_code=204)
+    made = shapes(schemas.Customization, 201, headers=VERSIONED)
+    add(list_customizations, "list_org_customizations", "GET", responses=several)
+    add(customize, "customize_org", "POST", responses=made, status_code=201)
+    add(reorder_customizations, "reorder_org_customizations", "PUT", "/order", responses=several)
+    add(update_customization, "update_org_customization", "PATCH", "/{id}", responses=one)
+    add(delete_customization, "delete_org_customization", "DELETE", "/{id}", status_code=204)
 
 
 _add_routes("/agents/{agent}/customizations", [Depends(_for_one)], "_for_agent")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from fastapi import Path
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from recollect.entities import CachedEntity
 from recollect.errors import NotFound
-from recollect.server import schemas
+from recollect.server import bodies, schemas
 from recollect.server.answers import Json, paged
 from recollect.server.routing import After, Caller, Here, Limit, given, router, shapes
 from recollect.validate import LIMITS
@@ -26,11 +26,7 @@ async def list_entities(
     service: Here, caller: Caller, type: Type, limit: Limit = LIMITS.limit_max, after: After = None
 ) -> Response:
     """A page of the stored objects of a type; it may be short: `after` is null only at the end."""
-    held = service.memory.entities(caller.org)
-
-    async def fetch(count: int, cursor: str | None) -> tuple[Sequence[CachedEntity], str | None]:
-        return await held.page(type, limit=count, after=cursor)
-
+    fetch = partial(service.memory.entities(caller.org).page, type)
     return await paged("entities", fetch, CachedEntity.to_dict, limit=limit, after=after)
 
 
@@ -51,7 +47,7 @@ async def get_entity(service: Here, caller: Caller, type: Type, id: Id) -> Respo
 
 
 @routes.put("/{type}/{id}", responses=shapes(schemas.KeptBusinessObject))
-async def put_entity(service: Here, caller: Caller, type: Type, id: Id, body: schemas.NewBusinessObject) -> Response:
+async def put_entity(service: Here, caller: Caller, type: Type, id: Id, body: bodies.NewBusinessObject) -> Response:
     """Store an object as it is now."""
     kept = await service.memory.entities(caller.org).put(type, id, **given(body))
     return Json(kept.to_dict())

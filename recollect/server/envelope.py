@@ -16,9 +16,9 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.errors import RecollectError, Unavailable
+from recollect.errors import RecollectError
 from recollect.server.admission import ALWAYS, IN_LINE, VISIT, Visit, caller
-from recollect.server.errors import problem
+from recollect.server.errors import problem, stopping
 from recollect.server.limits import check_head
 from recollect.server.service import Service
 
@@ -85,7 +85,7 @@ class Envelope:
             if not self._service.draining:
                 raise
             # The server is stopping and has waited long enough. What was stored stays stored.
-            await exchange.fail(Unavailable("the server is shutting down; try again", field="server"))
+            await exchange.fail(stopping())
 
 
 class _Exchange:

@@ -93,6 +93,16 @@ class TooMany(RateLimited):
         self.wait_s = max(1, math.ceil(wait_s))
 
 
+def busy() -> Busy:
+    """The refusal of a request for which there is no room now."""
+    return Busy("the server is busy; try again", field="server")
+
+
+def stopping() -> Unavailable:
+    """The refusal of a request that the server will not answer any more, because it was told to stop."""
+    return Unavailable("the server is shutting down; try again", field="server")
+
+
 def problem(error: Exception, request_id: str | None = None) -> Json:
     """The response to an error. A request refused unread has no id."""
     status, field, detail = told(error)
@@ -140,11 +150,9 @@ def _code(error: Exception) -> str:
     if isinstance(error, RequestValidationError):
         return "ValidationError"
     tree = {kind.__name__ for kind, _ in STATUSES if kind is not Malformed}
-    return next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in tree), _http_code(error))
-
-
-def _http_code(error: Exception) -> str:
-    return HTTPStatus(status_of(error)).phrase.replace(" ", "") if status_of(error) != 500 else "Unexpected"
+    known = next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in tree), None)
+    status = status_of(error)
+    return known or ("Unexpected" if status == 500 else HTTPStatus(status).phrase.replace(" ", ""))
 
 
 def headers_of(error: Exception, status: int) -> dict[str, str]:

@@ -40,8 +40,7 @@ async def _counted(service: Service) -> Survey | None:
 def _of_store(service: Service, survey: Survey | None) -> Iterator[Gauge]:
     if survey is None:
         return
-    states = {"waiting": survey.jobs_waiting, "running": survey.jobs_running, "scheduled": survey.jobs_scheduled}
-    for state, count in states.items():
+    for state, count in survey.jobs.items():
         yield Gauge("jobs", "Jobs in the store, by state; scheduled ones are not due yet.", count, {"state": state})
     oldest = survey.waits_since
     age_s = 0.0 if oldest is None else max(0.0, (service.clock() - oldest) / SECOND_MS)

@@ -16,7 +16,7 @@ from recollect import validate
 from recollect.errors import Busy, Forbidden, Unavailable
 from recollect.server.admission import caller
 from recollect.server.callers import take_once
-from recollect.server.errors import TooMany, Unauthorized
+from recollect.server.errors import TooMany, Unauthorized, stopping
 from recollect.server.keys import SCOPES, Key
 from recollect.server.patience import promptly
 from recollect.server.quotas import may_add
@@ -72,7 +72,7 @@ class Gate:
         scope["path"] = quote(scope["path"], safe="/") if raw is None else raw.decode("ascii", "backslashreplace")
         if is_guarded(scope["path"].removeprefix(scope.get("root_path", ""))):
             if self._service.draining:
-                raise Unavailable("the server is shutting down; try again", field="server")
+                raise stopping()
             principal = scope[PRINCIPAL] = await self._principal(scope)
             if AWAY not in scope:
                 await self._service.quotas.admit(principal.org, adds=may_add(scope["method"], scope["path"]))
@@ -84,9 +84,9 @@ class Gate:
         await self._read_keys(scope)
         if not given and not self._service.keys.are_held:
             return of_this_machine(scope)
-        key = self._service.keys.held(_token(given[0])) if len(given) == 1 else None
-        if len(given) == 1:
-            self._remember(scope, given[0], key)
+        token = caller(given[0].encode("latin-1")) if len(given) == 1 else b""
+        key = self._service.keys.held(token.decode("latin-1"))
+        self._remember(scope, token, key)
         if key is None:
             count_failure(self._service, scope)
             raise Unauthorized
@@ -107,8 +107,8 @@ class Gate:
                 raise Unavailable(field="store") from None
             scope[AWAY] = True
 
-    def _remember(self, scope: Scope, authorization: str, key: Key | None) -> None:
-        service, host, token = self._service, host_of(scope), caller(authorization.encode("latin-1"))
+    def _remember(self, scope: Scope, token: bytes, key: Key | None) -> None:
+        service, host = self._service, host_of(scope)
         if key is None:
             service.callers.forget(host, token)
         else:
@@ -178,11 +178,6 @@ def _name(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
-
-
-def _token(header: str) -> str:
-    kind, _, token = header.partition(" ")
-    return token.strip() if kind.lower() == "bearer" else ""
 
 
 def is_guarded(path: str) -> bool:

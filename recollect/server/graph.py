@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from recollect.errors import ValidationError
 from recollect.graph import NEIGHBOURS
 from recollect.policies.graph_views import Entity, Neighbourhood
-from recollect.server import schemas
+from recollect.server import bodies, schemas
 from recollect.server.answers import Json, large, made, paged
 from recollect.server.org import alike
 from recollect.server.routing import PLACED, After, At, Holder, Limit, found_at, given, router, shapes
@@ -51,10 +51,7 @@ async def list_graph_entities(
     held: Holder, type: EntityType = None, limit: Limit = 100, after: After = None
 ) -> Response:
     """A page of the entities, in the order in which they became known."""
-
-    async def fetch(count: int, cursor: str | None) -> tuple[Sequence[Entity], str | None]:
-        return await held.graph.entities_page(type, limit=count, after=cursor)
-
+    fetch = partial(held.graph.entities_page, type)
     return await paged("entities", fetch, Entity.to_dict, limit=limit, after=after)
 
 
@@ -80,7 +77,7 @@ async def list_relations(
     status_code=201,
     responses=shapes(schemas.Entity, 201, headers=PLACED),
 )
-async def add_entity(request: Request, held: Holder, body: schemas.NewEntity) -> Response:
+async def add_entity(request: Request, held: Holder, body: bodies.NewEntity) -> Response:
     """Add an entity; an existing one that goes by this name is taken to be the same."""
     entity = await held.graph.add_entity(**given(body))
     return made(entity.to_dict(), f"{found_at(request, 'graph')}?entity={quote(entity.id, safe='')}")
@@ -89,24 +86,24 @@ async def add_entity(request: Request, held: Holder, body: schemas.NewEntity) ->
 @alike(
     routes, "POST", "/graph/relations", org="relate_in_org", status_code=201, responses=shapes(schemas.Relation, 201)
 )
-async def relate(held: Holder, body: schemas.NewRelation) -> Response:
+async def relate(held: Holder, body: bodies.NewRelation) -> Response:
     """State how two entities are related; new names create new entities."""
     return Json((await held.graph.relate(**given(body))).to_dict(), 201)
 
 
 @alike(routes, "POST", "/graph/relations/{id}/end", org="end_org_relation", responses=shapes(schemas.Relation))
-async def end_relation(held: Holder, id: RelationId, body: schemas.EndRelation | None = None) -> Response:
+async def end_relation(held: Holder, id: RelationId, body: bodies.EndRelation | None = None) -> Response:
     """End a relation; it is kept, with the reason."""
-    return Json((await held.graph.end_relation(id, **given(body or schemas.EndRelation()))).to_dict())
+    return Json((await held.graph.end_relation(id, **given(body or bodies.EndRelation()))).to_dict())
 
 
 @alike(routes, "POST", "/graph/merge", org="merge_org_entities", responses=shapes(schemas.Merge))
-async def merge_entities(held: Holder, body: schemas.MergeEntities) -> Response:
+async def merge_entities(held: Holder, body: bodies.MergeEntities) -> Response:
     """Merge two entities into one."""
     return Json((await held.graph.merge(**given(body))).to_dict())
 
 
 @alike(routes, "POST", "/graph/undo-merge", org="undo_org_merge", responses=shapes(schemas.Merge))
-async def undo_merge(held: Holder, body: schemas.UndoMerge) -> Response:
+async def undo_merge(held: Holder, body: bodies.UndoMerge) -> Response:
     """Undo a merge."""
     return Json((await held.graph.undo_merge(body.other)).to_dict())

@@ -17,7 +17,7 @@ from typing import Any
 from recollect import validate
 from recollect.bound_keys import KEY, KEYS
 from recollect.errors import Conflict, NotFound
-from recollect.records import Changes, Clock, Record, Scope, iso, new_id
+from recollect.records import Changes, Clock, Record, Scope, iso, new_id, with_data
 from recollect.stores.contract import Mark, Store
 
 SCOPES = ("read", "write", "admin")
@@ -172,7 +172,7 @@ class Keys:
         now = self._clock()
         for record in await self._store.get(KEYS, [asked], now):
             if record.layer == KEY and record.data["revoked_at"] is None:
-                record = record.with_(data={**record.data, "revoked_at": now})
+                record = with_data(record, revoked_at=now)
                 try:
                     await self._store.commit(Changes(KEYS, put=(record,), key=new_id(now)), now)
                 except Conflict:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.errors import Busy, TooLarge
+from recollect.errors import TooLarge
 from recollect.server.admission import VISIT
-from recollect.server.errors import Refused
+from recollect.server.errors import Refused, busy
 from recollect.validate import LIMITS
 
 BUCKETS_MAX = 10_000
@@ -106,7 +106,7 @@ class BodyLimit:
             nonlocal held
             # Count what has arrived, not what was announced: a caller that sends nothing takes no room from others.
             if self._held + size > BODIES_BYTES:
-                raise Busy("the server is busy; try again", field="server")
+                raise busy()
             self._held += size
             held += size
 

@@ -5,6 +5,7 @@ And for the context of a user's question.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Path, Query
@@ -15,7 +16,7 @@ from recollect import validate
 from recollect.errors import ValidationError
 from recollect.layers import PUBLIC_LAYERS
 from recollect.records import Hit, Record
-from recollect.server import schemas
+from recollect.server import bodies, schemas
 from recollect.server.answers import Json, bounded, large, made, paged, tagged
 from recollect.server.org import alike
 from recollect.server.routing import (
@@ -50,7 +51,7 @@ Where = Annotated[str | None, Query(description='A filter as JSON, such as {"met
 
 
 @routes.post("/context", responses=shapes(schemas.Context), openapi_extra=READ)
-async def get_context(request: Request, user: UserId, body: schemas.ContextRequest) -> Response:
+async def get_context(request: Request, user: UserId, body: bodies.ContextRequest) -> Response:
     """The best context for a question within the token budget, inside a session or outside any."""
     asked = {name: value for name, value in given(body).items() if name not in ("session", "agent")}
     owner = owner_of(request, user)
@@ -74,10 +75,7 @@ async def list_memories(
 ) -> Response:
     """A page of a layer, in the order first stored; `after` is the cursor of the next one, null at the end."""
     test = None if where is None else validate.json_text(where, "where")
-
-    async def fetch(count: int, cursor: str | None) -> tuple[list[Record], str | None]:
-        return await held.list_memories(layer=layer, where=test, limit=count, after=cursor, newest_first=newest_first)
-
+    fetch = partial(held.list_memories, layer=layer, where=test, newest_first=newest_first)
     return await paged("memories", fetch, Record.to_dict, limit=limit, after=after)
 
 
@@ -90,21 +88,21 @@ async def list_memories(
     responses=shapes(schemas.MemoryPage, 201, headers=PLACED),
 )
 async def add_memories(
-    request: Request, body: schemas.OneOrMoreMemories, idempotency_key: IdempotencyKey = None
+    request: Request, body: bodies.OneOrMoreMemories, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Store a text, or with `{"memories": [...]}` up to 90 in one write."""
-    items = body.memories if isinstance(body, schemas.NewMemories) else [body]
+    items = body.memories if isinstance(body, bodies.NewMemories) else [body]
     drafts = [{name: value for name, value in given(item).items() if name != "only_new"} for item in items]
     with named(items="memories", **HEADER_NAMES):
         stored = await holder_of(request).add_memories(drafts, idempotency_key=idempotency_key, only_new=body.only_new)
     service_of(request).metrics.count("adds", len(stored))
     # Of several there is no single place.
-    at = found_at(request, "memories", stored[0].id) if isinstance(body, schemas.OneMemory) else None
+    at = found_at(request, "memories", stored[0].id) if isinstance(body, bodies.OneMemory) else None
     return made({"memories": [record.to_dict() for record in stored], "after": None}, at)
 
 
 @alike(routes, "POST", "/memories/search", org="search_org_memory", responses=shapes(schemas.Hits), openapi_extra=READ)
-async def search_memory(request: Request, body: schemas.SearchRequest) -> Response:
+async def search_memory(request: Request, body: bodies.SearchRequest) -> Response:
     """The hits that best answer a question, each with its reasons; if there are too many, the last are only counted."""
     hits = await holder_of(request).search_memory(**given(body))
     service_of(request).metrics.count("searches")
@@ -112,13 +110,13 @@ async def search_memory(request: Request, body: schemas.SearchRequest) -> Respon
 
 
 @alike(routes, "POST", "/memories/get", org="get_org_memories", responses=shapes(schemas.Memories), openapi_extra=READ)
-async def get_memories(held: Holder, body: schemas.MemoryIds) -> Response:
+async def get_memories(held: Holder, body: bodies.MemoryIds) -> Response:
     """Up to 90 memories by their ids, in the order asked; missing ones are skipped, and what is too much is counted."""
     return await bounded("memories", await held.get_memories(body.ids), Record.to_dict)
 
 
 @alike(routes, "PATCH", "/memories", org="update_org_memories", responses=shapes(schemas.MemoryPage))
-async def update_memories(held: Holder, body: schemas.MemoryEdits) -> Response:
+async def update_memories(held: Holder, body: bodies.MemoryEdits) -> Response:
     """Change up to 45 memories in one write, all or none; a stale `version` is a 409."""
     with named(items="memories", version="memories.version"):
         changed = await held.update_memories([given(item) for item in body.memories])
@@ -126,7 +124,7 @@ async def update_memories(held: Holder, body: schemas.MemoryEdits) -> Response:
 
 
 @alike(routes, "POST", "/memories/forget", org="forget_org_memories", responses=shapes(schemas.Receipt))
-async def forget(held: Holder, body: schemas.ForgetRequest) -> Response:
+async def forget(held: Holder, body: bodies.ForgetRequest) -> Response:
     """Forget memories by id or by a filter, with everything derived from them."""
     return Json((await held.forget(body.ids, where=body.where, layer=body.layer)).to_dict())
 
@@ -145,7 +143,7 @@ async def get_memory(held: Holder, id: MemoryId) -> Response:
     org="update_org_memory",
     responses=shapes(schemas.MemoryRecord, headers=VERSIONED),
 )
-async def update_memory(held: Holder, id: MemoryId, body: schemas.MemoryEdit, if_match: IfMatch = None) -> Response:
+async def update_memory(held: Holder, id: MemoryId, body: bodies.MemoryEdit, if_match: IfMatch = None) -> Response:
     """Change a memory; its previous version stays in its history."""
     record = await if_matching(if_match, lambda version: held.update_memory(id, **given(body), version=version))
     return tagged(record.to_dict(), record.version)

@@ -9,6 +9,7 @@ from fastapi import Path
 from starlette.responses import Response
 
 from recollect.errors import NotFound
+from recollect.paging import every
 from recollect.records import Record, iso
 from recollect.server import schemas
 from recollect.server.answers import Json
@@ -31,16 +32,13 @@ async def list_users(service: Here, caller: Caller, limit: Limit = 100, after: A
 async def get_stats(service: Here) -> Response:
     """How much the whole store holds, how many jobs are waiting, and which components are in use."""
     survey = await service.surveys.latest()
-    uses = _without_addresses(service.describe())
-    jobs = {"waiting": survey.jobs_waiting, "running": survey.jobs_running, "scheduled": survey.jobs_scheduled}
-    jobs_told = jobs | {"oldest_at": iso(survey.waits_since)}
     return Json(
         {
             "users": survey.partitions,
             "records": dict(survey.records),
-            "jobs": jobs_told,
+            "jobs": survey.jobs | {"oldest_at": iso(survey.waits_since)},
             "bytes": survey.bytes,
-            "uses": uses,
+            "uses": _without_addresses(service.describe()),
         }
     )
 
@@ -68,15 +66,9 @@ async def give_another_try(service: Service, org: str, id: str) -> None:
     raise NotFound(field="id")
 
 
-async def failures_of(service: Service, org: str) -> AsyncIterator[Record]:
-    """The work for an org and its users that was given up, read page by page."""
-    after: str | None = None
-    while True:
-        found, after = await service.memory.org(org).failures(after=after)
-        for record in found:
-            yield record
-        if after is None:
-            return
+def failures_of(service: Service, org: str) -> AsyncIterator[Record]:
+    """The work for an org and its users that was given up."""
+    return every(service.memory.org(org).failures)
 
 
 def _without_addresses(told: Any) -> Any:

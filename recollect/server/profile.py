@@ -13,7 +13,7 @@ from recollect import validate
 from recollect.errors import ValidationError
 from recollect.learnings import Learning, Learnings
 from recollect.profile import Fact, Facts
-from recollect.server import schemas
+from recollect.server import bodies, schemas
 from recollect.server.answers import Json, large, made
 from recollect.server.org import alike
 from recollect.server.routing import PLACED, After, At, Holder, Limit, Owner, found_at, given, named, router, shapes
@@ -76,7 +76,7 @@ async def list_facts(
     return await large(lambda: {"facts": [fact.to_dict() for fact in found], "after": next_page}, len(found))
 
 
-async def upsert_facts(held: Held, body: schemas.NewFacts) -> Response:
+async def upsert_facts(held: Held, body: bodies.NewFacts) -> Response:
     """State up to 30 in one write."""
     with named(items="facts"):
         return await _listed(await held.upsert([given(item) for item in body.facts]), 201)
@@ -89,7 +89,7 @@ async def get_fact(held: Held, key: FactKey) -> Response:
     return Json({"key": key, **told})
 
 
-async def put_fact(held: Held, key: FactKey, body: schemas.FactValue) -> Response:
+async def put_fact(held: Held, key: FactKey, body: bodies.FactValue) -> Response:
     """State what holds; repeating a value raises its confidence, another value ends the previous one, which is kept.
 
     A key that may have several values at a time, such as `hobby`, holds the new value beside the others.
@@ -102,12 +102,12 @@ async def end_fact(held: Held, key: FactKey, value: EndedValue = None, at: At = 
     return await _listed(await held.end(key, value, at=at, reason=reason))
 
 
-async def judge_fact(held: Held, key: FactKey, verdict: Verdict, body: schemas.FactVerdict | None = None) -> Response:
+async def judge_fact(held: Held, key: FactKey, verdict: Verdict, body: bodies.FactVerdict | None = None) -> Response:
     """Confirm, pin, unpin, reject or correct what is known; only `correct` needs a body."""
-    return await _listed(await judged(held, key, verdict, body or schemas.FactVerdict()))
+    return await _listed(await judged(held, key, verdict, body or bodies.FactVerdict()))
 
 
-async def judged(facts: Facts, key: str, verdict: str, body: schemas.FactVerdict) -> list[Fact]:
+async def judged(facts: Facts, key: str, verdict: str, body: bodies.FactVerdict) -> list[Fact]:
     """Apply a user's verdict on a key and return the facts that result."""
     validate.choice(verdict, VERDICTS, "verdict")
     if verdict == "correct":
@@ -162,7 +162,7 @@ async def list_learnings(
     status_code=201,
     responses=shapes(schemas.Learning, 201, headers=PLACED),
 )
-async def add_learning(request: Request, held: Holder, body: schemas.NewLearning) -> Response:
+async def add_learning(request: Request, held: Holder, body: bodies.NewLearning) -> Response:
     """Store a learning; storing the same one again raises its confidence."""
     learning = await held.learnings.add(**given(body))
     return made(learning.to_dict(), found_at(request, "learnings", learning.id))

@@ -148,11 +148,15 @@ def _check_query(request: Request, names: set[str]) -> None:
             raise ValidationError("must be given once", field=name)
 
 
+def media_type_of(request: Request) -> str:
+    """The type that a request gives its body, without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 async def _body(request: Request, may_be_empty: bool) -> Any:
     if may_be_empty and not await request.body():
         return None
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in JSON_TYPES:
+    if media_type_of(request) not in JSON_TYPES:
         raise Refused(415, "must be application/json", field="content-type")
     raw = await request.body()
     try:

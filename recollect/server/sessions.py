@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -10,7 +11,7 @@ from starlette.responses import Response
 
 from recollect.conversation import STRATEGIES, Message
 from recollect.errors import NotFound
-from recollect.server import schemas
+from recollect.server import bodies, schemas
 from recollect.server.answers import Json, made, paged
 from recollect.server.routing import (
     HEADER_NAMES,
@@ -53,12 +54,12 @@ async def add_messages(
     request: Request,
     user: UserId,
     session: SessionId,
-    body: schemas.OneOrMoreMessages,
+    body: bodies.OneOrMoreMessages,
     agent: Agent = "",
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Store a message, or with `{"messages": [...]}` up to 90 in one write. Once it answers, they are stored."""
-    items = body.messages if isinstance(body, schemas.NewMessages) else [body]
+    items = body.messages if isinstance(body, bodies.NewMessages) else [body]
     chat = owner_of(request, user).session(session, agent=agent)
     # An assistant message that only calls tools says nothing, so content may be left out.
     drafts = [{"content": None, **given(item)} for item in items]
@@ -82,7 +83,7 @@ async def get_session(chat: Chat) -> Response:
 
 
 @routes.patch("/{session}", responses=shapes(schemas.SessionTitle))
-async def rename_session(chat: Chat, body: schemas.NewTitle) -> Response:
+async def rename_session(chat: Chat, body: bodies.NewTitle) -> Response:
     """Give a session a title."""
     await must_be_there(chat)
     await chat.rename(body.title)
@@ -103,7 +104,7 @@ async def export_session(chat: Chat) -> Response:
 
 
 @routes.post("/{session}/branch", status_code=201, responses=shapes(schemas.MessagePage, 201, headers=PLACED))
-async def branch_session(request: Request, chat: Chat, body: schemas.NewBranch) -> Response:
+async def branch_session(request: Request, chat: Chat, body: bodies.NewBranch) -> Response:
     """Start another session with this one's messages, up to and including the given one."""
     branched = await chat.branch(body.message_id, body.into)
     found, after = await branched.messages()
@@ -140,10 +141,7 @@ async def list_messages(
     chat: Chat, limit: Limit = 100, after: After = None, newest_first: NewestFirst = False
 ) -> Response:
     """A page of a conversation; `after` is the cursor of the next one, null at the end."""
-
-    async def fetch(count: int, cursor: str | None) -> tuple[list[Message], str | None]:
-        return await chat.messages(limit=count, after=cursor, newest_first=newest_first)
-
+    fetch = partial(chat.messages, newest_first=newest_first)
     return await paged("messages", fetch, Message.to_dict, limit=limit, after=after)
 
 

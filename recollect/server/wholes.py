@@ -15,13 +15,24 @@ from starlette.responses import Response, StreamingResponse
 
 from recollect.importers.jsonl import DEFAULT_SESSION, import_jsonl
 from recollect.owner import Owner as Handle
-from recollect.server import schemas
+from recollect.server import bodies, schemas
 from recollect.server.admission import VISIT
 from recollect.server.answers import Json
 from recollect.server.errors import Refused
 from recollect.server.gate import PRINCIPAL
 from recollect.server.org import alike
-from recollect.server.routing import ADMIN, LINES_TYPES, WHOLE_ORG, Holder, Owner, given, router, service_of, shapes
+from recollect.server.routing import (
+    ADMIN,
+    LINES_TYPES,
+    WHOLE_ORG,
+    Holder,
+    Owner,
+    given,
+    media_type_of,
+    router,
+    service_of,
+    shapes,
+)
 
 Result = TypeVar("Result")
 routes = router("/api/users/{user}", "operations")
@@ -78,8 +89,7 @@ async def import_lines(request: Request, owner: Owner, session: ForMessages = DE
 
     It ends when the client no longer waits for it, or when the org has used up its memories of the day.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in (*LINES_TYPES, BYTES_TYPE):
+    if media_type_of(request) not in (*LINES_TYPES, BYTES_TYPE):
         raise Refused(415, f"must be {LINES_TYPES[0]}", field="content-type")
     source = io.BytesIO(await request.body())
     service, org = service_of(request), request.scope[PRINCIPAL].org
@@ -124,18 +134,18 @@ async def export_lines(owner: Handle) -> AsyncIterator[bytes]:
     responses=shapes(schemas.Maintained),
     openapi_extra=FOR_OPERATORS,
 )
-async def maintain(held: Holder, body: schemas.MaintainRequest | None = None) -> Response:
+async def maintain(held: Holder, body: bodies.MaintainRequest | None = None) -> Response:
     """Consolidate, prune and purge now what upkeep would within a day; with `dry_run`, only report it.
 
     For an org this is about what it shares; its users are maintained one by one.
     """
-    return Json((await held.maintain(**given(body or schemas.MaintainRequest()))).to_dict())
+    return Json((await held.maintain(**given(body or bodies.MaintainRequest()))).to_dict())
 
 
 @routes.post("/reprocess", responses=shapes(schemas.Reprocessed), openapi_extra=FOR_OPERATORS)
-async def reprocess_user(owner: Owner, body: schemas.ReprocessRequest | None = None) -> Response:
+async def reprocess_user(owner: Owner, body: bodies.ReprocessRequest | None = None) -> Response:
     """Read a user's conversations, or one of them, again; report what would change, and change it with `apply`.
 
     The answer comes when all is read, and a model takes its time: name a session to do it piece by piece.
     """
-    return Json((await owner.reprocess(**given(body or schemas.ReprocessRequest()))).to_dict())
+    return Json((await owner.reprocess(**given(body or bodies.ReprocessRequest()))).to_dict())

@@ -9,7 +9,7 @@ from fastapi import Body, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect.server import schemas
+from recollect.server import bodies
 from recollect.server.answers import tagged
 from recollect.server.routing import VERSIONED, IfMatch, Owner, SessionId, if_matching, router, shapes
 from recollect.working import State, Working
@@ -55,7 +55,7 @@ async def patch_working(held: Held, body: MergePatch, if_match: IfMatch = None) 
     return _state(await if_matching(if_match, lambda version: held.patch(body, version=version)))
 
 
-async def push_working(held: Held, body: schemas.PushedItem, if_match: IfMatch = None) -> Response:
+async def push_working(held: Held, body: bodies.PushedItem, if_match: IfMatch = None) -> Response:
     """Append to a list in the state and keep its newest items."""
 
     async def push(version: int | None) -> State:

@@ -156,6 +156,11 @@ class Survey:
     jobs_scheduled: int = 0
 
     @property
+    def jobs(self) -> dict[str, int]:
+        """The jobs by state: `waiting`, `running`, `scheduled`."""
+        return {"waiting": self.jobs_waiting, "running": self.jobs_running, "scheduled": self.jobs_scheduled}
+
+    @property
     def waits_since(self) -> int | None:
         """Since when the oldest job has been waiting; None when none is."""
         return self.oldest_job_at if self.jobs_waiting else None

@@ -14,14 +14,13 @@ import argparse
 import asyncio
 import base64
 import json
-import logging
 import random
 import string
 import sys
 import tempfile
 import zlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from recollect.memory import Memory
 from recollect.providers import Floats
 from recollect.session import Session
 from recollect.testing.fakes import HashingEmbedder, ManualClock
+from recollect.testing.hearing import hearing
 from recollect.trust import Trust
 from recollect.user import User
 
@@ -251,31 +251,6 @@ def bytes_of(folder: Path) -> list[bytes]:
     return [*files, *(text for data in files for text in inflated(data))]
 
 
-class Heard(logging.Handler):
-    """Everything that is logged, as it would be written."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(self.format(record))
-
-
-@contextmanager
-def hearing() -> Iterator[Heard]:
-    """Capture all loggers, at their most verbose."""
-    heard, root = Heard(), logging.getLogger()
-    level = root.level
-    root.addHandler(heard)
-    root.setLevel(logging.DEBUG)
-    try:
-        yield heard
-    finally:
-        root.setLevel(level)
-        root.removeHandler(heard)
-
-
 # ── the drills ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -351,7 +326,7 @@ async def erase_user(folder: Path, seed: int) -> Outcome:
             outcome.problems += [*await readable(stage, words), *await memory.check()]
             kept = len((await bob.messages(limit=1000))[0])
         outcome.after = counted(bytes_of(folder), words)
-    outcome.logged = counted(["\n".join(heard.lines).encode()], words)
+    outcome.logged = counted([heard.text.encode()], words)
     outcome.problems += [f"{way}: {n} copies when erase returned" for way, n in left.items() if n]
     if kept != BOBS or not receipt.compacted:
         outcome.problems.append(f"bob has {kept} of {BOBS} messages, compacted: {receipt.compacted}")
@@ -392,7 +367,7 @@ async def forget_each(folder: Path, seed: int) -> Outcome:
             await memory.maintain()
             await memory.work()
         outcome.after = counted(bytes_of(folder), words)
-    outcome.logged = counted(["\n".join(heard.lines).encode()], words)
+    outcome.logged = counted([heard.text.encode()], words)
     for way in (WAITING, USER_ID):  # nothing waits here, and forgetting keeps the user itself
         del outcome.before[way], outcome.after[way]
     return outcome

@@ -496,30 +496,34 @@ async def drill_all(
             for how in hows:
                 if how in ON_A_SERVER and not stage.on_server:
                     continue
-                began, steps = time.perf_counter(), 0
+                began, before = time.perf_counter(), total.steps
                 for name in names:
-                    if name in ENDS and (not stage.on_server or how in FAULTS or how == "closed"):
-                        continue
-                    try:
-                        if name in ENDS:
-                            done = await drill_ends(name, stage, how)
-                        else:
-                            done = await (
-                                drill_some(name, stage, how, some, chance) if some else drill(name, stage, how)
-                            )
-                    except Exception as error:
-                        done = Drilled(problems=[f"{kind}: {name} {how}: the drill failed with {error!r}"])
-                    steps += done.steps
+                    done = await _drilled(name, stage, how, some, chance)
+                    _print(done.problems)
+                    total.steps += done.steps
                     total.problems += done.problems
-                    for problem in done.problems[:TOLD_MAX]:
-                        print(problem[:TOLD_CHARS], flush=True)
-                    if done.problems[TOLD_MAX:]:
-                        print(f"  and {len(done.problems) - TOLD_MAX} more", flush=True)
-                total.steps += steps
-                print(
-                    f"{kind}: {how}: {len(names)} verbs, {steps} steps, {time.perf_counter() - began:.0f} s", flush=True
-                )
+                steps, took_s = total.steps - before, time.perf_counter() - began
+                print(f"{kind}: {how}: {len(names)} verbs, {steps} steps, {took_s:.0f} s", flush=True)
     return total
+
+
+async def _drilled(name: str, stage: Stage, how: str, some: int, chance: random.Random) -> Drilled:
+    """What came of one drill, also if the drill itself failed; nothing of one that cannot be on this stage."""
+    try:
+        if name not in ENDS:
+            return await (drill_some(name, stage, how, some, chance) if some else drill(name, stage, how))
+        if not stage.on_server or how in FAULTS or how == "closed":
+            return Drilled()
+        return await drill_ends(name, stage, how)
+    except Exception as error:
+        return Drilled(problems=[f"{stage.kind}: {name} {how}: the drill failed with {error!r}"])
+
+
+def _print(problems: Sequence[str]) -> None:
+    for problem in problems[:TOLD_MAX]:
+        print(problem[:TOLD_CHARS], flush=True)
+    if problems[TOLD_MAX:]:
+        print(f"  and {len(problems) - TOLD_MAX} more", flush=True)
 
 
 def main(given: Sequence[str] | None = None) -> int:

@@ -16,12 +16,13 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
 from recollect.testing.bad_inputs import CASES, SECRET, Case, Cast, Outcome, examine
+from recollect.testing.hearing import hearing
 from recollect.testing.odd_inputs import SCENES, Scene
 from recollect.testing.stores import KINDS, fresh_url
 from recollect.testing.surfaces import SURFACES, Surface, in_python
@@ -38,7 +39,7 @@ async def on_store(
 ) -> Result:
     """These bad inputs and these scenes on one kind of store, over one way in."""
     outcomes: Result = {}
-    with place() as url, _heard() as heard:
+    with place() as url, hearing("recollect") as heard:
         async with over(url) as memory:
             cast = await Cast(memory).prepare()
             _add(outcomes, await examine(cast, cases))
@@ -84,29 +85,6 @@ def _add(outcomes: Result, more: Iterable[Outcome]) -> None:
     for each in more:
         known = outcomes.get(each.case, Outcome(each.case, {}))
         outcomes[each.case] = Outcome(each.case, {**known.answers, **each.answers}, known.wrong + each.wrong)
-
-
-class _Heard(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.text = ""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.text += record.getMessage()
-
-
-@contextmanager
-def _heard() -> Any:
-    """Everything that Recollect logs meanwhile."""
-    logger, handler = logging.getLogger("recollect"), _Heard()
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
-    try:
-        yield handler
-    finally:
-        logger.setLevel(level)
-        logger.removeHandler(handler)
 
 
 def differences(model: Result, other: Result) -> list[str]:

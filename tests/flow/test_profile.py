@@ -9,6 +9,7 @@ import pytest
 
 from recollect.enrich import Draft, Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
+from recollect.exports import Exports
 from recollect.filters import Filter
 from recollect.indexes import Indexes
 from recollect.layers import LAYERS
@@ -550,13 +551,13 @@ async def test_forgetting_a_fact_takes_its_history_with_it_and_an_export_restore
     await facts.add("city", "Bergen")
     await facts.end("city", at=clock() + DAY_MS)
     indexes = Indexes(ledger.store, "", 1, "en", 1 << 20)
-    privacy = Privacy(ledger, indexes, ANN.partition)
-    lines = [line async for line in privacy.export()]
+    privacy, exports = Privacy(ledger, indexes, ANN.partition), Exports(ledger, ANN.partition)
+    lines = [line async for line in exports.export()]
     before = await facts.history("city")
     await privacy.forget_ids([before[-1].id])
     assert [record async for record in ledger.walk(Filter(ANN.partition))] == []
     assert await facts.history("city") == []
-    await privacy.import_records(lines)
+    await exports.import_records(lines)
     assert await facts.history("city") == before
     await facts.add("city", "Paris")
     assert len(await facts.history("city")) == 4

@@ -11,6 +11,7 @@ from recollect.errors import Corrupt
 from recollect.filters import Filter
 from recollect.memory import Memory
 from recollect.policies.tokens import counter
+from recollect.privacy import Privacy
 from recollect.records import Changes, Record, Scope
 from recollect.testing.fakes import GatedEmbedder, HashingEmbedder
 
@@ -161,20 +162,20 @@ async def test_a_short_script_leaves_no_work_behind(tmp_path):
         assert (await memory.user("ann").get_memory(record.id)).vector is not None
 
 
-async def test_an_edit_that_slips_in_while_a_memory_is_forgotten_leaves_nothing(memory):
+async def test_an_edit_that_slips_in_while_a_memory_is_forgotten_leaves_nothing(memory, monkeypatch):
     ann = memory.user("ann")
     record = await ann.add_memory("My password is marzipan.")
-    privacy = ann._privacy
-    looked = privacy._with_resting
+    looked, edits = Privacy._with_resting, []
 
     async def meddled(*given):
         found = await looked(*given)
         if await ann.get_memories([record.id]):
-            await ann.update_memory(record.id, content="My password is nougat.")
+            edits.append(await ann.update_memory(record.id, content="My password is nougat."))
         return found
 
-    privacy._with_resting = meddled
+    monkeypatch.setattr(Privacy, "_with_resting", meddled)
     await ann.forget(record.id)
+    assert edits
     lines = await ann.export()
     assert "marzipan" not in str(lines) and "nougat" not in str(lines)
 

@@ -65,16 +65,16 @@ async def test_a_cut_off_answer_is_an_error(llama):
 
 async def test_its_answer_is_streamed(llama):
     async with modelled(llama) as model:
-        pieces = [piece async for piece in model.pieces(HELLO)]
+        pieces = [piece async for piece in model.spoken(HELLO)]
     assert len(pieces) > 1 and "".join(pieces).strip()
 
 
 async def test_a_listener_that_stops_releases_the_connection(llama):
     async with modelled(llama) as model:
-        async with aclosing(model.pieces(replace(HELLO, tokens_max=1_000))) as pieces:
+        async with aclosing(model.spoken(replace(HELLO, tokens_max=1_000))) as pieces:
             await anext(pieces)
         begun = time.monotonic()
-        assert [piece async for piece in model.pieces(HELLO)]
+        assert [piece async for piece in model.spoken(HELLO)]
         assert time.monotonic() - begun < 20  # a thousand tokens would take longer
 
 
@@ -85,7 +85,7 @@ async def test_a_cancelled_question_is_aborted(llama):
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        assert [piece async for piece in model.pieces(HELLO)]
+        assert [piece async for piece in model.spoken(HELLO)]
 
 
 async def test_a_frozen_model_is_given_up_and_used_again_when_it_is_back(llama):
@@ -97,7 +97,7 @@ async def test_a_frozen_model_is_given_up_and_used_again_when_it_is_back(llama):
         finally:
             llama.thaw()
     async with modelled(llama) as model:
-        assert [piece async for piece in model.pieces(HELLO)]
+        assert [piece async for piece in model.spoken(HELLO)]
 
 
 async def test_a_turn_of_the_server_is_answered_and_streamed_by_it(llama, tmp_path, clock):

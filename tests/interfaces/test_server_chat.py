@@ -12,8 +12,8 @@ import pytest
 from server_stage import client_of, listening, opened
 
 from recollect.errors import Conflict, NotFound, ValidationError
+from recollect.server import bodies
 from recollect.server import chat as chat_routes
-from recollect.server import schemas
 from recollect.server.admission import Admission
 from recollect.server.agents import Agent, read_agents
 from recollect.server.executors import Executors
@@ -388,7 +388,7 @@ async def test_a_turn_with_masked_words_can_be_sent_again():
 
 async def test_a_reply_to_a_message_forgotten_meanwhile_is_not_stored():
     async with opened() as service:
-        body = schemas.ChatTurn(chat_id="m", user_id="ann", message="Hello")
+        body = bodies.ChatTurn(chat_id="m", user_id="ann", message="Hello")
         turn = chat_routes.begun(service, "default", body, None)
         prepared = await turn.begin()
         await service.memory.user("ann").erase()

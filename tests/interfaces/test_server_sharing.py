@@ -13,7 +13,7 @@ from pydantic import ValidationError as Mistakes
 
 from recollect import validate
 from recollect.pace import CHARACTERS, PORTION
-from recollect.server import answers, assistants, schemas
+from recollect.server import answers, assistants, bodies
 from recollect.server.console import pages
 
 USER = "/api/users/ann"
@@ -57,7 +57,7 @@ async def test_a_list_that_is_too_long_is_refused_before_its_items_are_looked_at
 async def test_of_many_unknown_fields_the_first_is_named_and_the_others_are_not_looked_at(client):
     body = {"query": "tea"} | {f"unknown_{number}": number for number in range(5_000)}
     with pytest.raises(Mistakes) as refused:
-        TypeAdapter(schemas.SearchRequest).validate_python(body)
+        TypeAdapter(bodies.SearchRequest).validate_python(body)
     assert refused.value.error_count() == 1
     answer = await client.post(f"{USER}/memories/search", json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, "unknown_0")

@@ -46,11 +46,15 @@ FLOW = {
     "recall",
     "context",
     "context_policy",
+    "packing",
     "prompt",
     "sections",
     "upkeep",
     "privacy",
+    "exports",
     "ledger",
+    "claims",
+    "spells",
     "profile",
     "learnings",
     "customizations",
@@ -70,10 +74,12 @@ FLOW = {
 }
 FRONT = {"memory", "org", "owner", "session", "user"}
 BELOW_FLOW = NOUNS | {
-    "layers", "pace", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract",
+    "layers", "pace", "paging", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract",
 }  # fmt: skip
 
 SHAPES = {f"adapters.{name}_shape" for name in ("langchain", "langgraph", "openai")}
+
+AGENT = {f"interfaces.{part}" for part in ("from_profile", "phrases", "quoting", "small_talk")}
 
 SEES: dict[str, set[str]] = {
     "disk": set(),
@@ -87,6 +93,7 @@ SEES: dict[str, set[str]] = {
     "policies": {"records", "layers", "policies"},
     "policies.shells": set(),
     "pace": set(),
+    "paging": set(),
     "providers": {"errors", "pace", "records", "subwords"},
     "subwords": set(),
     "wire": {"errors"},
@@ -111,12 +118,15 @@ SEES: dict[str, set[str]] = {
     "interfaces.tools": BELOW_FLOW | FLOW | FRONT | {"interfaces"},
     "interfaces.phrases": {"policies"},
     "interfaces.small_talk": {"policies", "enrich"},
-    "interfaces.agent": BELOW_FLOW | FLOW | FRONT | {"interfaces.phrases", "interfaces.small_talk"},
+    **dict.fromkeys(
+        ("interfaces.agent", "interfaces.from_profile", "interfaces.quoting"), BELOW_FLOW | FLOW | FRONT | AGENT
+    ),
     "server": BELOW_FLOW | FLOW | FRONT | {"stores", "importers", "interfaces.agent", "interfaces.tools", "server", ""},
     "interfaces": BELOW_FLOW | FLOW | FRONT | {"disk", "interfaces", "importers", "stores", "embedders", "server", ""},
     "adapters": NOUNS
     | FRONT
-    | {"sync", "conversation", "long_term", "context", "context_policy", "pace", "policies.shells", "unfolding"},
+    | {"sync", "conversation", "long_term", "context", "context_policy"}
+    | {"pace", "paging", "policies.shells", "unfolding"},
     **dict.fromkeys(SHAPES, NOUNS | {"adapters", "policies.shells"}),
     "importers.plain": {"importers", "sync"},
     "importers": NOUNS | FRONT | {"validate", "conversation", "importers", "stores.sqlite_url"} | SHAPES,

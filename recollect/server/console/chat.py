@@ -12,7 +12,7 @@ from starlette.responses import Response
 from recollect.conversation import Message
 from recollect.errors import RecollectError
 from recollect.records import new_id
-from recollect.server import schemas
+from recollect.server import bodies
 from recollect.server.chat import begun, events, streamed
 from recollect.server.console.behind import Prompt, Remembered, prompt_of, remembered_of
 from recollect.server.console.door import ADDS, Filled, Refusal, router
@@ -102,7 +102,7 @@ async def say(
     request: Request, service: Here, caller: Caller, owner: Owner, session: SessionId, form: Filled
 ) -> Response:
     """Say something; the assistant answers using what it remembers."""
-    body = schemas.ChatTurn(
+    body = bodies.ChatTurn(
         chat_id=session, user_id=owner.id, message=form.get("message"), agent=form.optional("agent") or ""
     )
     turn = begun(service, caller.org, body, None)

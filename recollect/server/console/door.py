@@ -19,12 +19,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect.errors import Busy, Forbidden, RecollectError, Unavailable
+from recollect.errors import Busy, Forbidden, RecollectError
 from recollect.server.console.forms import Form, read_form
 from recollect.server.console.pages import HEADERS, PROOF, fragment, id_in, moved, page, wants_fragment
-from recollect.server.errors import Unauthorized, headers_of, told
+from recollect.server.errors import Unauthorized, headers_of, stopping, told
 from recollect.server.gate import PRINCIPAL, Principal, admitted, is_from_elsewhere, is_guarded, of_this_machine
-from recollect.server.routing import PUBLIC, Handler, StrictRoute
+from recollect.server.routing import PUBLIC, Handler, StrictRoute, service_of
 from recollect.server.service import Service
 
 COOKIE = "recollect_console"
@@ -106,9 +106,9 @@ Filled = Annotated[Form, Depends(_form)]
 
 async def _enter(request: Request, *, adds: bool) -> str:
     """Admit the visitor, if known. Returns the valid cookie; an empty one stands for nobody in particular."""
-    service: Service = request.app.state.service
+    service = service_of(request)
     if service.draining:
-        raise Unavailable("the server is shutting down; try again", field="server")
+        raise stopping()
     cookie, principal = await _recognize(request)
     if principal is not None:
         await service.quotas.admit(principal.org, adds=adds)
@@ -117,7 +117,7 @@ async def _enter(request: Request, *, adds: bool) -> str:
 
 async def _recognize(request: Request) -> tuple[str, Principal | None]:
     """Note in the request who is looking, for the frame of the page and its forms."""
-    service: Service = request.app.state.service
+    service = service_of(request)
     cookie, principal = await _principal(service, request)
     request.scope[PROOF] = service.seats.proof(cookie)
     if principal is not None:
@@ -143,7 +143,7 @@ async def _proven_form(request: Request, cookie: str) -> Form:
     if is_from_elsewhere(request.headers):
         raise Forbidden("requests from pages of other sites are not allowed", field="origin")
     form = await read_form(request)
-    service: Service = request.app.state.service
+    service = service_of(request)
     if not service.seats.proves(cookie, form.get(PROOF_FIELD)):
         raise Forbidden("this page is out of date; reload it and try again", field=PROOF_FIELD)
     return form

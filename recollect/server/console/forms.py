@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from recollect.errors import TooLarge, ValidationError
 from recollect.server.errors import Malformed, Refused
+from recollect.server.routing import media_type_of
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 FIELDS_MAX = 200
@@ -40,8 +41,7 @@ class Form:
 
 async def read_form(request: Request) -> Form:
     """The form in the body of a request."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != FORM_TYPE:
+    if media_type_of(request) != FORM_TYPE:
         raise Refused(415, f"must be {FORM_TYPE}", field="content-type")
     try:
         text = (await request.body()).decode("ascii")

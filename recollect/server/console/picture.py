@@ -77,7 +77,7 @@ class Picture:
 def picture(near: Neighbourhood, user: str) -> Picture:
     """A neighbourhood as it is drawn; `user` is the name that stands for the user."""
     height = HEIGHT + HEIGHT_EACH * max(0, len(near.entities) - ALL_HIGH)
-    rooms = [_Room(width, height, mark) for mark, width in WIDTHS.items()]
+    rooms = [_Room(width, height) for width in WIDTHS.values()]
     nodes = tuple(_nodes(near, user, rooms))
     return Picture(height, nodes, tuple(_edges(near, nodes, rooms)))
 
@@ -142,8 +142,8 @@ def _marked(fits: Iterable[bool]) -> str:
 class _Room:
     """The space taken in a picture on one screen, in pixels."""
 
-    def __init__(self, width: int, height: int, mark: str) -> None:
-        self.width, self.height, self.mark = width, height, mark
+    def __init__(self, width: int, height: int) -> None:
+        self.width, self.height = width, height
         self._boxes: list[tuple[float, float, float, float]] = []
 
     def take(self, x: float, y: float, wide: float, high: float) -> None:

@@ -16,7 +16,7 @@ from recollect.errors import NotFound
 from recollect.policies.keys import key_of
 from recollect.profile import Fact, Facts
 from recollect.records import as_datetime
-from recollect.server import schemas
+from recollect.server import bodies
 from recollect.server.console.door import Filled, router
 from recollect.server.console.pages import moved, page
 from recollect.server.console.timeline import Row, Timeline, draw
@@ -119,9 +119,9 @@ async def judge(request: Request, owner: Owner, kind: Kind, verdict: Verdict, fo
     """Confirm, pin, unpin, reject or correct what is known."""
     value, key = form.get("value"), form.get("key")
     if verdict == "correct":
-        body = schemas.FactVerdict(value=form.get("right").strip(), instead_of=value)
+        body = bodies.FactVerdict(value=form.get("right").strip(), instead_of=value)
     else:
-        body = schemas.FactVerdict(value=value)
+        body = bodies.FactVerdict(value=value)
     await judged(_held(owner, kind), key, verdict, body)
     return moved(request, "users", owner.id, "profile", notice=DONE[verdict])
 

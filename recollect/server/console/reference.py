@@ -18,8 +18,7 @@ from starlette.responses import Response
 from recollect.server.console.door import ANY_USER, router
 from recollect.server.console.pages import Chosen, Frame, frame_of, page
 from recollect.server.description import GROUPS
-from recollect.server.routing import NEEDS, PUBLIC, WHOLE_ORG
-from recollect.server.service import Service
+from recollect.server.routing import NEEDS, PUBLIC, WHOLE_ORG, service_of
 
 routes = router()
 
@@ -76,8 +75,7 @@ class Reference:
 @routes.get("/docs", openapi_extra=ANY_USER)
 async def reference(request: Request, chosen: Chosen = "") -> Response:
     """The API, for people."""
-    service: Service = request.app.state.service
-    needs_key = await service.keys.exist()
+    needs_key = await service_of(request).keys.exist()
     calls = _Described(request.app.openapi(), frame_of(request), str(request.base_url).rstrip("/"), needs_key)
     groups = tuple(Group(name, title, found) for name, title in GROUPS.items() if (found := tuple(calls.tagged(name))))
     return page(request, "docs", Reference(groups, sum(len(each.calls) for each in groups), needs_key))

@@ -88,7 +88,7 @@ async def rename(request: Request, owner: Owner, chat: Chat, form: Filled) -> Re
     """Give a session a title."""
     await must_be_there(chat)
     await chat.rename(form.get("title").strip())
-    return _back(request, chat, owner.id, "Renamed.")
+    return moved(request, "users", owner.id, "sessions", chat.id, notice="Renamed.")
 
 
 @routes.post("/users/{user}/sessions/{session}/branch", openapi_extra=ADDS)
@@ -103,7 +103,3 @@ async def delete(request: Request, owner: Owner, chat: Chat) -> Response:
     """Forget a session, along with what was learned only from it."""
     receipt = await chat.delete()
     return moved(request, "users", owner.id, "sessions", notice=f"Forgotten for good: {receipt.count} records.")
-
-
-def _back(request: Request, chat: Session, user: str, notice: str) -> Response:
-    return moved(request, "users", user, "sessions", chat.id, notice=notice)
