@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from recollect.enrich.clauses import Clause
 from recollect.enrich.names import FIRST_NAMES, PROGRAMMING_LANGUAGES, words
-from recollect.enrich.values import CALENDAR, Drafts, Match, Said, Value, known
+from recollect.enrich.values import CALENDAR, Drafts, Match, Said, Value, goes_on_by_itself, known
 from recollect.enrich.vocabulary import HOBBIES
 
 _REALLY = (
@@ -240,7 +240,7 @@ def _things(clause: Clause, at: int) -> Iterator[Value]:
             return
         yield value
         joint = _JOINT.match(clause.low, value.last)
-        if joint is None:
+        if joint is None or goes_on_by_itself(clause, joint.end()):
             return
         at = joint.end()
 
