@@ -30,7 +30,7 @@ from recollect.policies.asking import parts
 from recollect.policies.dates import span_of
 from recollect.policies.fencing import shown
 from recollect.policies.graphs import USER
-from recollect.policies.keys import ALIASES, PEOPLE, key_of
+from recollect.policies.keys import ALIASES, KEYS, PEOPLE, PREFERENCES, key_of
 from recollect.policies.words import query_terms, terms
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime, as_ms
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 QUOTES_MAX = 3
 """Memories quoted in one answer; any more would be a list, not an answer."""
-KNOWN_MAX = 12
+KNOWN_MAX = 30
 """Sentences about the user when somebody asks what is known about them."""
 THINGS_MAX = 3
 """Memories quoted beside them: things that were said but are in no profile."""
@@ -85,6 +85,7 @@ SURE, NEAR = 0.3, 0.05
 """How likely a memory must be to answer the question: to be quoted as the answer, and as the closest to one."""
 
 _QUOTATION = re.compile("“([^“”]+)”")
+_FULL_STOP = re.compile(r"[.!?…]”?$")
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 _BE_OR_DO = r"is|are|was|were|am|do|does|did|can|could|should|will|would|have|has|had|many|much|long|old"
 _ASKS = re.compile(
@@ -108,9 +109,12 @@ _OF_TALKS = re.compile(
     r"(?: (?:to|with) (?:you|each other))?(?: about)?(?P<when>(?: [\w']+){0,4})\W*$",
     re.IGNORECASE,
 )
-_WHO_IS = re.compile(
-    r"(?:and |so )?who(?:'s|’s| is| was) (?P<name>[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)?)\W*$", re.IGNORECASE
+_OF_TOLD = re.compile(
+    r"what (?:did|have) I (?:tell|told|say|said|mention(?:ed)?)(?: to)?(?: you)?(?P<when> (?:on|in|last|this|yesterday"
+    r"|today|earlier|the|an?|two|three|\d+)\b(?: (?!about\b)[\w']+){0,3})\W*$",
+    re.IGNORECASE,
 )
+_WHO_IS = re.compile(r"(?i:and |so )?(?i:who)(?:'s|’s| is| was) (?P<name>[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)?)\W*$")
 _PAST = re.compile(r"\b(?:did|was|were|had)\b", re.IGNORECASE)
 _TAKES_BACK = re.compile(
     r"(?:(?:ok|okay|oh|so|no|wait|hey|hmm|and|but|well)[\s,]+)*(?:scratch that|forget that|actually|sorry|correction"
@@ -118,7 +122,7 @@ _TAKES_BACK = re.compile(
     r"|update|change of plans?|they(?:'ve| have)? (?:changed|moved)|it's now|now it's)\b",
     re.IGNORECASE,
 )
-_OWN = re.compile(r"\b(?:I|my|me|mine|I'm|I've)\b", re.IGNORECASE)
+_OWN = re.compile(r"\b(?:I|my|me|mine|I'm|I've|we|our|ours)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,8 @@ class Answer:
         return (*(hit.id for hit in self.hits), *_sources(self.facts))
 
 
+PLACES = {key: place for place, key in enumerate(KEYS)}
+"""Who somebody is comes before what they like."""
 FREE = ContextPolicy()
 BUDGET = 4_000
 """The tokens of its context, unless it is told otherwise."""
@@ -164,6 +170,8 @@ class MemoryAgent:
             return await _introduced(chat, asked, context, now, self._policy)
         if (of_talks := _OF_TALKS.match(asked.strip())) and may_quote(self._policy):
             return Answer(await _talks(chat, of_talks["when"], now), (), context)
+        if (of_told := _OF_TOLD.match(asked.strip())) and (span := span_of(of_told["when"], as_ms(now))):
+            return await _told_then(chat, asked, span, context, now, self._policy)
         if not questions:
             return Answer(acknowledged(text), (), context)
         if about_itself(asked):
@@ -237,11 +245,12 @@ def may_quote(policy: ContextPolicy) -> bool:
 
 
 async def _known_of(chat: Session, policy: ContextPolicy) -> list[Fact]:
-    """What is true of the user now: facts, then preferences, values of one key side by side."""
+    """What is true of the user now: facts, then preferences, in the order of the table of keys."""
     if not policy.has_section("profile"):
         return []
     facts = await chat.user.facts.list() if policy.has_layer("fact") else ()
-    return [*facts, *(await chat.user.preferences.list() if policy.has_layer("preference") else ())]
+    known = [*facts, *(await chat.user.preferences.list() if policy.has_layer("preference") else ())]
+    return sorted(known, key=lambda fact: (fact.key in PREFERENCES, PLACES.get(fact.key, len(PLACES)), fact.key))
 
 
 async def _of_each_part(
@@ -261,7 +270,8 @@ async def _from_profile(
     """What the profile holds on the one thing users ask about themselves, and how to say it."""
     if named := _WHO_IS.match(question.strip()):
         people = tuple(fact for fact in await _known_of(chat, policy) if _is_named(fact, named["name"]))
-        return people, await _told_now(chat, await _by_kind(chat, people), now, policy) if people else ""
+        if people:
+            return people, await _told_now(chat, await _by_kind(chat, people), now, policy)
     if not _OWN.search(question):
         return (), ""
     known = await _known_of(chat, policy)
@@ -290,7 +300,7 @@ async def _price_paid(
     records = await chat.user.get_memories(list(_sources(known))) if known else []
     priced = {record.id: record for record in records if _AMOUNT.search(record.content)}
     facts = tuple(fact for fact in known if fact.source_message_id in priced)[:QUOTES_MAX]
-    return facts, " ".join(_capital(_quoted(question, priced[id], now)) for id in _sources(facts))
+    return facts, _in_a_row([_quoted(question, priced[id], now) for id in _sources(facts)])
 
 
 async def _of_kind(chat: Session, question: str, facts: tuple[Fact, ...]) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
@@ -303,6 +313,8 @@ async def _of_kind(chat: Session, question: str, facts: tuple[Fact, ...]) -> tup
         pairs = [*zip(facts, shown_as, strict=True)]  # a half-brother is a brother
         alike = [(fact, kind) for fact, kind in pairs if kind.key == fact.key or kind.key.endswith(kin)]
         return tuple(fact for fact, _ in alike), tuple(kind for _, kind in alike)
+    if any(fact.key in FAMILY for fact in facts):
+        return facts, await _more_exactly(chat, facts)
     asked = _ANIMAL.search(question)
     if asked is None or any(fact.key != "pet" for fact in facts):
         return facts, facts
@@ -324,6 +336,13 @@ async def _by_kind(chat: Session, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
         replace(fact, key=kind) if KEY_OF.get(kind := kinds.get(fact.value.casefold(), "")) == fact.key else fact
         for fact in facts
     )
+
+
+async def _more_exactly(chat: Session, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """The same facts; the only one of a family key under what that person is: not a sibling but a brother."""
+    alone = {key for key in FAMILY if sum(fact.key == key for fact in facts) == 1}
+    kinds = await _by_kind(chat, tuple(facts))
+    return tuple(kind if fact.key in alone else fact for fact, kind in zip(facts, kinds, strict=True))
 
 
 def _is_named(fact: Fact, name: str) -> bool:
@@ -368,9 +387,9 @@ async def _told_now(chat: Session, facts: Sequence[Fact], now: datetime, policy:
     """What is true, since when if that was said, and the words it was learned from."""
     sources = _sources(facts)[:QUOTES_MAX] if may_quote(policy) else ()
     records = await chat.user.get_memories(list(sources)) if sources else []
-    quotes = [_capital(_quoted(facts[0].value, record, now)) for record in records]
+    quotes = [_quoted(facts[0].value, record, now) for record in records]
     told = [_sentence(same) + _since(same, records, now) for same in _by_key(facts)]
-    return " ".join([f"{'. '.join(told)}.", *quotes])
+    return " ".join([f"{'. '.join(told)}.", *([_in_a_row(quotes)] if quotes else [])])
 
 
 def _by_key(facts: Sequence[Fact]) -> list[list[Fact]]:
@@ -405,7 +424,10 @@ def _sources(facts: Sequence[Fact]) -> tuple[str, ...]:
 async def _introduced(chat: Session, question: str, context: Context, now: datetime, policy: ContextPolicy) -> Answer:
     """What is known about the user: the profile as it is now, then what else they said that matters."""
     known = await _known_of(chat, policy)
-    told = [f"{_sentence(facts)}." for facts in _by_key(known)][:KNOWN_MAX]
+    told = [f"{_sentence(facts)}." for facts in _by_key(await _more_exactly(chat, known))]
+    if len(told) > KNOWN_MAX:
+        more = len(told) - KNOWN_MAX
+        told = [*told[:KNOWN_MAX], f"And {more} more {'thing' if more == 1 else 'things'}: ask about any of them."]
     things = await _most_important(chat, question, now, await _taught(chat, known), policy)
     if not told and not things:
         return Answer("I don't know anything about you yet. Tell me something.", (), context)
@@ -424,8 +446,24 @@ async def _taught(chat: Session, known: Sequence[Fact]) -> set[str]:
     return taught
 
 
+async def _told_then(
+    chat: Session, question: str, span: tuple[int, int], context: Context, now: datetime, policy: ContextPolicy
+) -> Answer:
+    """What of that time matters most, in the order in which it was said."""
+    things = await _most_important(chat, question, now, set(), policy, span)
+    if not things:
+        return Answer("I don't remember anything from that time.", (), context)
+    said = sorted(things, key=lambda hit: (hit.record.when, hit.record.born))
+    return Answer(_in_a_row([_quoted(question, hit.record, now) for hit in said]), tuple(said), context)
+
+
 async def _most_important(
-    chat: Session, question: str, now: datetime, but: set[str], policy: ContextPolicy
+    chat: Session,
+    question: str,
+    now: datetime,
+    but: set[str],
+    policy: ContextPolicy,
+    span: tuple[int, int] | None = None,
 ) -> list[Hit]:
     """What the user said that matters most, whatever it is about; the same words only once."""
     if not policy.searched or not policy.has_section("knowledge"):
@@ -436,7 +474,9 @@ async def _most_important(
     said = {
         " ".join(hit.content.casefold().split()): hit
         for hit in found
-        if hit.id not in but and _is_a_thing(hit.record, question)
+        if hit.id not in but
+        and (span is None or span[0] <= hit.record.when < span[1])
+        and _is_a_thing(hit.record, question)
     }
     return sorted(said.values(), key=lambda hit: -hit.record.importance)[:THINGS_MAX]
 
@@ -547,7 +587,13 @@ def _said(question: str, hits: Sequence[Hit], sure: bool, now: datetime) -> str:
     quotes = [_quoted(question, hit.record, now) for hit in hits]
     if not sure:
         return f"I don't remember that exactly. The closest I have: {quotes[0]}"
-    return " ".join(_capital(quote) for quote in quotes)
+    return _in_a_row(quotes)
+
+
+def _in_a_row(quotes: Sequence[str]) -> str:
+    """One after the other; where a quotation has no full stop of its own, one follows before the next begins."""
+    ended = [quote if _FULL_STOP.search(quote) else f"{quote}." for quote in quotes[:-1]]
+    return " ".join(_capital(quote) for quote in [*ended, *quotes[-1:]])
 
 
 def _quoted(question: str, record: Record, now: datetime) -> str:

@@ -213,12 +213,21 @@ def key_of(name: str) -> Key:
     >>> key_of("Favourite Food").name, key_of("job").name, key_of("Allergies").many
     ('favorite_food', 'occupation', True)
     """
-    plain = _NOT_IN_A_KEY.sub("_", name.casefold()).strip("_")
-    for british, american in _BRITISH:
-        plain = plain.replace(british, american)
+    plain = _NOT_IN_A_KEY.sub("_", as_in_keys(name.casefold())).strip("_")
     plain = plain[:KEY_MAX].strip("_")
     plain = ALIASES.get(plain, plain)
     return KEYS.get(plain) or Key(plain, label=plain.replace("_", " "))
+
+
+def as_in_keys(low: str) -> str:
+    """Words in lower case, spelled as the names of keys are.
+
+    >>> as_in_keys("my favourite colour")
+    'my favorite color'
+    """
+    for british, american in _BRITISH:
+        low = low.replace(british, american)
+    return low
 
 
 def same_value(a: str, b: str) -> bool:
