@@ -458,6 +458,8 @@ def test_a_no_to_something_else_corrects_nothing(told: str, text: str) -> None:
         ("they/them please", {("pronouns", "they/them")}),
         ("Dr. Amara Nwosu here, quick question", {("name", "Amara Nwosu")}),
         ("My favorite color used to be red, now it's green", {("favorite_color", "green")}),
+        ("my favorite class is linguistics weirdly", {("favorite_class", "linguistics")}),
+        ("my favourite film is Apocalypse Now", {("favorite_film", "Apocalypse Now")}),
         ("I love mondays... not", set()),
         ("my iPhone app crashes", set()),
         ("I traded my iPhone 12 for a tablet", set()),
