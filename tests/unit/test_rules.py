@@ -460,6 +460,8 @@ def test_a_no_to_something_else_corrects_nothing(told: str, text: str) -> None:
         ("My favorite color used to be red, now it's green", {("favorite_color", "green")}),
         ("my favorite class is linguistics weirdly", {("favorite_class", "linguistics")}),
         ("my favourite film is Apocalypse Now", {("favorite_film", "Apocalypse Now")}),
+        ("had lunch with Lou, my best friend from uni", {("friend", "Lou")}),
+        ("had you met my sister Ana", set()),
         ("I love mondays... not", set()),
         ("my iPhone app crashes", set()),
         ("I traded my iPhone 12 for a tablet", set()),
