@@ -117,11 +117,16 @@ _OF_TOLD = re.compile(
 _WHO_IS = re.compile(r"(?i:and |so )?(?i:who)(?:'s|’s| is| was) (?P<name>[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)?)\W*$")
 _PAST = re.compile(r"\b(?:did|was|were|had)\b", re.IGNORECASE)
 _TAKES_BACK = re.compile(
-    r"(?:(?:ok|okay|oh|so|no|wait|hey|hmm|and|but|well)[\s,]+)*(?:scratch that|forget that|actually|sorry|correction"
-    r"|i meant"
+    r"(?:no|oh|ah|hang on|hold on)[\s,]+(?:no[\s,]+)?wait\b"
+    r"|(?:(?:ok|okay|oh|so|no|wait|hey|hmm|and|but|well)[\s,]+)*(?:scratch that|forget that|actually|sorry|correction"
+    r"|i meant|(?:on )?second thoughts?|(?:i've )?changed my mind|new plan"
     r"|update|change of plans?|they(?:'ve| have)? (?:changed|moved)|it's now|now it's)\b",
     re.IGNORECASE,
 )
+_NAME = re.compile(r"(?<=[^.!?…] )[A-Z][^\W\d_]{2,}")
+"""A word that is not written with a capital for being the first of its sentence."""
+NEXT_MS = 10 * 60_000
+"""What takes something back soon after need not name it again."""
 _OWN = re.compile(r"\b(?:I|my|me|mine|I'm|I've|we|our|ours)\b", re.IGNORECASE)
 
 
@@ -554,14 +559,18 @@ def _source_of(record: Record) -> str | None:
 def _put_right(question: str, best: Hit, hits: Sequence[Hit]) -> list[Hit]:
     """What was said after the best hit to correct it: "scratch that, ballet is on Fridays now"."""
     wanted, said = set(query_terms(question)), best.record
-    return [
-        hit
-        for hit in hits
-        if hit.record.scope.session == said.scope.session
-        and (hit.record.when, hit.record.born) > (said.when, said.born)
-        and _TAKES_BACK.match(hit.content)
-        and not wanted.isdisjoint(terms(hit.content))
-    ][:1]
+    named = {name.casefold() for name in _NAME.findall(said.content)}
+
+    def is_about_it(later: Record) -> bool:
+        if not _TAKES_BACK.match(later.content):
+            return False
+        if named & set(later.content.casefold().split()):
+            return True
+        same_talk = later.scope.session == said.scope.session
+        return same_talk and (later.when - said.when < NEXT_MS or not wanted.isdisjoint(terms(later.content)))
+
+    after = [hit for hit in hits if (hit.record.when, hit.record.born) > (said.when, said.born)]
+    return [hit for hit in after if is_about_it(hit.record)][:1]
 
 
 def _may_be_quoted(record: Record, question: str) -> bool:

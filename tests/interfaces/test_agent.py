@@ -288,6 +288,23 @@ async def test_a_corrected_statement_is_quoted_with_its_correction():
     assert told[0] in said and said.index(told[1]) > said.index(told[0])
 
 
+async def test_a_plan_is_quoted_with_what_came_instead_in_a_later_talk(memory, clock):
+    mara = memory.user("mara")
+    await mara.session("one").add_message("user", "We're thinking of going to Porto in February")
+    clock.advance(days=8)
+    await mara.session("two").add_message("user", "Actually Porto is off, we found flights to Seville instead")
+    await mara.session("two").add_message("user", "Actually I could eat a whole cake")
+    await memory.work()
+    said = await MemoryAgent().reply(mara.session("later"), "Where are we going in February?", at=as_datetime(clock()))
+    assert said.index("Seville") > said.index("thinking of") and "cake" not in said
+
+
+async def test_what_is_put_right_a_minute_later_need_not_name_it_again():
+    told = ("need to get Marjorie flowers, she likes lillies", "no wait, lilies are toxic for her cats. Tulips.")
+    said = await _ask("Which flowers does Marjorie like?", told=told)
+    assert said.index("Tulips") > said.index("lillies")
+
+
 async def test_the_current_value_does_not_answer_what_was_before_or_when():
     told = ("I live in Porto.", "I work as a radiographer.")
     assert "You live in" not in await _ask("Where did I live before Porto?", told=told)
