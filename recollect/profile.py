@@ -27,6 +27,7 @@ from recollect.long_term import past_ids, past_of, past_states
 from recollect.pace import Pace, apart
 from recollect.policies.facts import (
     EVER,
+    LEARNING,
     SURE,
     UNTRUE,
     Claim,
@@ -677,6 +678,7 @@ def _learned(found: Found, key: Key, extractor: str, now: int) -> Claim:
         kind="ends" if draft.ends or over else "says",
         confidence=draft.confidence,
         status="learned",
+        level=LEARNING if draft.data.get("level") == LEARNING else "",
         valid_from=draft.valid_from,
         valid_to=draft.valid_to,
         source=_source(draft, message, extractor),
