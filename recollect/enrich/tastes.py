@@ -74,6 +74,7 @@ _NOT_THINGS = words(
     feeling, working, talking, thinking, waiting, using, making, trying, helping, learning, taking, finding, looking,
     sharing, asking, telling, i, we, he, she, they, there, here, not, so, too, very, more, less, better, best, just,
     even, and, or, but, for, in, on, at, of, with, from, as, like, than, about, over, into, up, out, off, back, again,
+    through, throughout,
     now, then, today, tonight, tomorrow, yesterday, option, options, idea, ideas, suggestion, suggestions, plan,
     answer, answers, version, number, choice, people, men, women, life, god, jesus, kids, children, guys, things,
     stuff, lots, lot, bit, kind, sort, way, ways, part, time, times, moments, feedback, questions, examples,

@@ -443,7 +443,8 @@ _DOES = (
 _OF_ITS_OWN = re.compile(
     rf"(?:(?!(?:and|or|but|nor)\b)[\w'’-]+ ){{1,3}}?(?:{_DOES})"
     r"|(?:ate|drank|watched|bought|went|got|had|took|saw|gave|came|spent|visited|ordered|finished|reminds|makes|gives"
-    r"|keeps) [a-z]|(?:tastes?|smells?|looks?|sounds?|feels?) (?:like|so|too|great|good|bad|awful|weird|horrible)\b"
+    r"|keeps) [a-z]|(?:[\w'’-]+ ){1,2}(?:fan|supporter)\b(?! [a-z]*fiction)"
+    r"|(?:tastes?|smells?|looks?|sounds?|feels?) (?:like|so|too|great|good|bad|awful|weird|horrible)\b"
 )
 
 

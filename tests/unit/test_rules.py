@@ -562,6 +562,7 @@ def test_a_liking_for_the_thing_at_hand_is_not_kept(text: str) -> None:
         ("I speak French, Spanish is next", [("language", "French")]),
         ("I love baked beans, radio plays and found footage films",
             [("likes", "baked beans"), ("likes", "radio plays"), ("likes", "found footage films")]),
+        ("I like cricket, Yorkshire fan through and through", [("hobby", "cricket")]),
         ("I'm allergic to dust, cats and dogs", [("allergy", "dust"), ("allergy", "cats"), ("allergy", "dogs")]),
     ],
 )  # fmt: skip
