@@ -90,6 +90,7 @@ _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 _BE_OR_DO = r"is|are|was|were|am|do|does|did|can|could|should|will|would|have|has|had|many|much|long|old"
 _ASKS = re.compile(
     rf"(?:what|who|whom|whose|when|where|which|why|how)(?:'s|’s|\s+(?:{_BE_OR_DO}))\b"
+    rf"|(?:what|which|whose|how)(?:\s+[\w'’-]+){{1,3}}?\s+(?:{_BE_OR_DO})\s+(?:i|we|my|our|you|the|he|she|they|it)\b"
     r"|(?:please\s+)?tell\s+me\b(?!\s+to\b)|do\s+you\s+(?:remember|know|recall)\b"
     r"|(?:please\s+)?remind\s+me\s+(?:again|of|about|what|who|whom|whose|when|where|which|why|how)\b",
     re.IGNORECASE,
@@ -289,6 +290,8 @@ async def _from_profile(
         return past, _told_of_then(past, current, now)
     if asks_of_before(question):
         return (), ""  # what is true now does not answer it
+    asked = set(terms(question))
+    current = tuple(fact for fact in current if asked.issuperset(terms(fact.value))) or current
     current, shown_as = await _of_kind(chat, question, current)
     return current, await _told_now(chat, shown_as, now, policy) if current else ""
 

@@ -180,7 +180,7 @@ def keys_asked(question: str, known: Sequence[tuple[str, str]]) -> list[str]:
         wanted -= _stems(_OF_BEFORE)
     for key, value in known:
         left = wanted - set(terms(value))  # "before Bergen" names a value besides what is asked for
-        if left <= _names_of(key) and (left or (wanted and _WHETHER.match(question))):
+        if _is_asked_for(key, left) and (left or (wanted and _WHETHER.match(question))):
             return [key]
     return []
 
@@ -239,9 +239,30 @@ def _with_article(value: str) -> str:
     return f"{'an' if _AN.match(value) else 'a'} {value}"
 
 
+def _is_asked_for(key: str, words: set[str]) -> bool:
+    """Whether a question with these words, none besides, asks for a key."""
+    return words <= _names_of(key) or words in _spellings_of(key)
+
+
 @lru_cache
 def _names_of(key: str) -> frozenset[str]:
-    """The words by which a key is asked for."""
-    others = [alias for alias, name in ALIASES.items() if name == key]
-    words = frozenset(terms(" ".join([key, key_of(key).label, *others]).replace("_", " ")))
+    """The words by which a key is asked for, but for those that are another key by themselves.
+
+    A mother tongue is a language, and a mother is none.
+    """
+    own = frozenset(terms(" ".join([key, key_of(key).label]).replace("_", " ")))
+    words = own.union(*_spellings_of(key)) - (_alone_for_others(key) - own)
     return words | _stems(_OF_A_WISH) if key in PREFERENCES else words
+
+
+@lru_cache
+def _spellings_of(key: str) -> frozenset[frozenset[str]]:
+    """The other names of a key, each as its words."""
+    return frozenset(frozenset(terms(alias.replace("_", " "))) for alias, name in ALIASES.items() if name == key)
+
+
+@lru_cache
+def _alone_for_others(key: str) -> frozenset[str]:
+    others = {alias: name for alias, name in ALIASES.items() if "_" not in alias}
+    mine = {alias for alias, name in others.items() if name == key}
+    return _stems(" ".join(alias for alias in others if alias not in mine)) - _stems(" ".join(mine))

@@ -232,6 +232,17 @@ async def test_a_question_as_people_ask_it_is_answered_from_the_profile(question
     assert (await _ask(question, told=told)).startswith(answer)
 
 
+async def test_a_mother_is_no_mother_tongue():
+    told = ("I speak Hindi and Punjabi.", "My mother lives with us.")
+    assert "Your languages" not in await _ask("What is my mother's name?", told=told)
+    assert (await _ask("What is my mother tongue?", told=told)).startswith("Your languages are Hindi and Punjabi.")
+
+
+async def test_of_several_values_only_the_one_that_is_asked_about_is_told():
+    told = ("I hate coriander.", "I'm not a fan of dogs.")
+    assert (await _ask("Do I like dogs?", told=told)).startswith("You do not like dogs. On Monday")
+
+
 async def test_of_several_colleagues_the_boss_is_told_in_the_words_that_named_them():
     told = ("My boss Helen is great.", "My colleague Imran is vegan.")
     assert await _ask("Who is my boss?", told=told) == f"On Monday 2 November you said: “{told[0]}”"
@@ -413,6 +424,7 @@ async def test_asked_what_is_known_it_tells_the_profile_and_then_what_else_was_s
     "text, asks",
     [
         ("What is my cat called", True), ("Tell me about Lisbon", True), ("really?", True), ("how old am I", True),
+        ("which team do I support", True), ("what time do we open", True), ("What a day. I am tired", False),
         ("Remind me what my cat is called", True), ("Remind me to buy milk", False), ("Tell me to stop", False),
         ("When I was five, I fell.", False), ("I know what I like.", False), ("Will is my brother.", False),
     ],
