@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from recollect import validate
 from recollect.enrich import Found
 from recollect.errors import ValidationError
-from recollect.policies.facts import Claim, text_mark
+from recollect.policies.facts import LEARNING, Claim, text_mark
 from recollect.policies.keys import KEY_MAX, Key, is_sentence, key_of
 from recollect.records import Record, Source
 
@@ -87,6 +87,7 @@ def claim_of(found: Found, key: Key, extractor: str, now: int) -> Claim:
         kind="ends" if draft.ends or over else "says",
         confidence=draft.confidence,
         status="learned",
+        level=LEARNING if draft.data.get("level") == LEARNING else "",
         valid_from=draft.valid_from,
         valid_to=draft.valid_to,
         source=Source(message.id, message.scope.session, draft.span, message.data.get("role"), extractor),

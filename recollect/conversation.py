@@ -83,6 +83,12 @@ class Message:
     tool_call_id: str | None = None
     trust: str = "trusted"
 
+    def __repr__(self) -> str:
+        more = {"name": self.name, "metadata": self.metadata, "tool_calls": self.tool_calls}
+        more |= {"tool_call_id": self.tool_call_id, "trust": "" if self.trust == "trusted" else self.trust}
+        told = "".join(f", {name}={value!r}" for name, value in more.items() if value)
+        return f"Message({self.role!r}, {self.content!r}, id={self.id!r}{told})"
+
     @classmethod
     def from_record(cls, record: Record) -> Message:
         data = record.data

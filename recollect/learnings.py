@@ -232,7 +232,9 @@ class Learnings(Handle):
         draft, message = found.draft, found.message
         source = Source(message.id, message.scope.session, draft.span, message.data.get("role"), extractor)
         sure = max(draft.confidence, _first_confidence(draft.key)) if draft.key == "correction" else draft.confidence
-        return self._draft(draft.value, draft.key, sure, source).with_(event_at=message.when, trust=message.trust)
+        restates = {"restates": key} if (key := draft.data.get("restates")) else {}
+        made = self._draft(draft.value, draft.key, sure, source)
+        return made.with_(event_at=message.when, trust=message.trust, data={**made.data, **restates})
 
     def _draft(self, content: str, type: str, confidence: float, source: Source | None) -> Record:
         sources = [source.message_id] if source and source.message_id else []

@@ -187,7 +187,7 @@ def _noted(record: Record, kin: Mapping[str, str], now: int) -> Noted:
     kind = kin.get(normal(value), "").replace("_", " ") if key.name in _KIN else ""
     return Noted(
         value,
-        kind if kind in _KIN and kind != key.name else "",
+        kind if kind in _KIN and kind != key.name else str(record.data.get("level", "")),
         "" if key.half_life_days is None else f"{as_datetime(record.event_at or record.created_at):%B %Y}",
         is_sure=faded(record, now) >= SURE,
     )

@@ -145,7 +145,7 @@ def corrections(text: str, sentences: list[Sentence], answered: str, facts: Sequ
     fact = next((draft for draft in facts if draft.corrects), None)
     against = fact is not None and fact.instead_of and fact.instead_of.lower() in answered.lower()
     if fact is not None and (denied or against):
-        yield Draft("learning", "correction", *_whole_correction(sentences, fact))
+        yield Draft("learning", "correction", *_whole_correction(sentences, fact), data={"restates": fact.key})
         return
     marked = takes_back and denied and _MARKED.search(denied.group()) and not _was_asked(answered)
     if marked and (match := _THIS_NOT_THAT.match(start.low, at)):

@@ -7,7 +7,18 @@ import re
 from recollect.enrich.clauses import Clause
 from recollect.enrich.names import words
 from recollect.enrich.people import KEY_OF_RELATION
-from recollect.enrich.values import Drafts, Match, Said, Value, in_table, known, listed, phrase, since
+from recollect.enrich.values import (
+    Drafts,
+    Match,
+    Said,
+    Value,
+    goes_on_by_itself,
+    in_table,
+    known,
+    listed,
+    phrase,
+    since,
+)
 from recollect.enrich.vocabulary import (
     ADJECTIVE_CONDITIONS,
     ALLERGEN_WORDS,
@@ -36,6 +47,12 @@ _DIET_END = re.compile(
     r"|if|also|either|at all|after all|myself|though|please|apart|except|here|tho)\b)"
 )
 
+_FOR_SOME_TIME = re.compile(
+    r" for (?:a|one|two|three|four|\d+|a few|a couple of) (?:(?:little|short|long) )?"
+    r"(?:bit|while|time|days?|weeks?|months?|years?)\b"
+)
+"""A trial that is over or will be, unlike "I've been vegan for a year"."""
+
 
 def diet(said: Said, match: Match) -> Drafts:
     """'I'm vegan', 'I'm on a keto diet', 'I went vegetarian last year'."""
@@ -50,6 +67,7 @@ def diet(said: Said, match: Match) -> Drafts:
         found is None
         or plural
         or (occasional and "only" not in said.clause.low)
+        or (_FOR_SOME_TIME.match(said.clause.low, found.last) and " been " not in said.clause.low[: found.first])
         or not _DIET_END.match(said.clause.low, found.last)
     ):
         return
@@ -173,6 +191,7 @@ def allergen(clause: Clause, at: int) -> Value | None:
         or low in NOT_ALLERGENS
         or not _NO_ALLERGEN.isdisjoint(low.split())
         or low.split()[0] in ("my", "your", "the", "his", "being", "i", "i'm", "things")
+        or goes_on_by_itself(clause, at)
     ):
         return None
     joking = re.search(r"\b(?:lol|haha+|lmao|rofl)\b|😂|🤣", clause.low)

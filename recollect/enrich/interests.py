@@ -285,7 +285,10 @@ _FAVORITE_END = re.compile(
 )
 
 
-_BY_NOW = re.compile(r" (?:now|nowadays|lately|currently)\Z")
+_BESIDE_IT = re.compile(
+    r" (?:now|nowadays|lately|currently|still|weirdly|oddly|strangely|funnily|surprisingly|ironically|obviously|clearly"
+    r"|apparently|probably|definitely|honestly|actually|sadly|admittedly)(?: enough)?\Z"
+)
 """Lower case only: "Apocalypse Now" is a film."""
 
 
@@ -313,7 +316,7 @@ def favorite(said: Said, match: Match) -> Drafts:
     end = _FAVORITE_END.search(said.clause.low, match.end())
     text = said.clause.text[match.end() : end.start() if end else len(said.clause.low)].strip()
     subtitle = _SUBTITLE.match(said.clause.text, match.end() + len(text)) if _TITLE.match(text) else None
-    text = _BY_NOW.sub("", text + (subtitle.group() if subtitle else ""))
+    text = _BESIDE_IT.sub("", text + (subtitle.group() if subtitle else ""))
     value = Value(text, match.end(), match.end() + len(text))
     if (
         text

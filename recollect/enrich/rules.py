@@ -85,8 +85,8 @@ _HEADS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("do", False,
             r"having (?:just |recently |finally )?(?=finished|completed|earned|graduated|joined|moved|switched)"),
         ("am", True,
-            r"(?:i|i've|i have) (?:stopped|quit|gave up|given up) (?:being |(?!being|eating|drinking|using"
-            r"|smoking)(?=[a-z]+ing\b))"),
+            r"(?:i|i've|i have) (?:stopped|quit|(?:gave|given) up(?: on)?|failed at(?= being)) (?:being "
+            r"|(?!being|eating|drinking|using|smoking)(?=[a-z]+ing\b))"),
         ("do", True, r"(?:i|we) (?:used to|no longer) "),
         ("do", True,
             r"(?:i|we) (?:can no longer |(?:can't|cannot|cant) (?=.*\bany ?(?:more|longer)\b))"

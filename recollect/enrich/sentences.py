@@ -249,7 +249,11 @@ def _split(text: str, low: str) -> Iterator[tuple[int, int, str]]:
 _ASKS = (
     r"(?:what|what's|whats|where|where's|when|who|who's|whose|which|why|how|how's|hows|do|does|did(?! my\b)|is|are"
     r"|can|could"
-    r"|would|will|should|shall|has|had|isn't|aren't|don't you|doesn't|didn't|won't|wouldn't|any (?:\w+ ){0,2}(?:idea"
+    r"|would|will|should|shall|has"
+    r"|had(?! (?:a |an |some |the )?(?:(?:great|good|nice|lovely|quick|long|late|early|little|bad|rough|busy) )?"
+    r"(?:breakfast|brunch|lunch|dinner|supper|tea|coffee|drinks?|beers?|cake|pizza|fun|day|week|weekend|evening|night"
+    r"|morning|afternoon|time|chat|call|walk|meal|party|meeting)\b)"
+    r"|isn't|aren't|don't you|doesn't|didn't|won't|wouldn't|any (?:\w+ ){0,2}(?:idea"
     r"|ideas|tips|advice|suggestions?|recommendations?|thoughts|chance|recipes|tricks|pointers|books|resources"
     r"|options)|am i|was i|were|was (?:it|that|he|she|there)|have (?:i|you|we|they)|may i|wanna know|tell me (?:if"
     r"|whether|what|where|how)|guess (?:what|where|who|how))\b(?!'t)"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from recollect.enrich.clauses import Clause
 from recollect.enrich.names import FIRST_NAMES, PROGRAMMING_LANGUAGES, words
-from recollect.enrich.values import CALENDAR, Drafts, Match, Said, Value, known
+from recollect.enrich.values import CALENDAR, Drafts, Match, Said, Value, goes_on_by_itself, known
 from recollect.enrich.vocabulary import HOBBIES
 
 _REALLY = (
@@ -74,6 +74,7 @@ _NOT_THINGS = words(
     feeling, working, talking, thinking, waiting, using, making, trying, helping, learning, taking, finding, looking,
     sharing, asking, telling, i, we, he, she, they, there, here, not, so, too, very, more, less, better, best, just,
     even, and, or, but, for, in, on, at, of, with, from, as, like, than, about, over, into, up, out, off, back, again,
+    through, throughout,
     now, then, today, tonight, tomorrow, yesterday, option, options, idea, ideas, suggestion, suggestions, plan,
     answer, answers, version, number, choice, people, men, women, life, god, jesus, kids, children, guys, things,
     stuff, lots, lot, bit, kind, sort, way, ways, part, time, times, moments, feedback, questions, examples,
@@ -240,7 +241,7 @@ def _things(clause: Clause, at: int) -> Iterator[Value]:
             return
         yield value
         joint = _JOINT.match(clause.low, value.last)
-        if joint is None:
+        if joint is None or goes_on_by_itself(clause, joint.end()):
             return
         at = joint.end()
 

@@ -425,9 +425,32 @@ def listed(clause: Clause, at: int, reader: Reader, most: int = 8) -> Iterator[V
         yield value
         qualified = _QUALIFIED.match(clause.low, value.last)
         joint = _LIST_JOINT.match(clause.low, qualified.end() if qualified else value.last)
-        if joint is None:
+        if joint is None or ("," in joint.group() and goes_on_by_itself(clause, joint.end())):
             return
         at = joint.end()
+
+
+_DOES = (
+    r"(?:is|are|was|were|isn't|aren't|wasn't|weren't|isnt|arent|has|had|does|did|doesn't|didn't|can|can't|will|won't"
+    r"|would|made|makes|brought|brings|bought|buys|took|takes|gave|gives|got|gets|went|goes|came|comes|said|says|told"
+    r"|tells|asked|asks|thought|thinks|knew|knows|wanted|wants|ate|eats|drank|loves|hates|keeps|kept|wrote|writes"
+    r"|lent|threw|forgot|forgets|swears|bores?|scares?|not|less|always|never|usually|often|sometimes|still)\b"
+    r"|(?:plays|likes|cooks|works|lives|drinks|drives|drove|picks|runs|sings|sang|swam|won|lost|sat|ran|left|saw|met|put"
+    r"|let|feels|found|hurts|helps|needs|supports|prefers|uses|speaks|teaches|studies|collects)"
+    r" (?!(?:and|or|but|at|in|by|on|with|of|from)\b)[a-z]"
+    r"|[a-z]{3,}ed (?:it|them|me|us|him|her|some|the|an?|my|our|his|their|loads|lots|everything)\b"
+)
+_OF_ITS_OWN = re.compile(
+    rf"(?:(?!(?:and|or|but|nor)\b)[\w'’-]+ ){{1,3}}?(?:{_DOES})"
+    r"|(?:ate|drank|watched|bought|went|got|had|took|saw|gave|came|spent|visited|ordered|finished|reminds|makes|gives"
+    r"|keeps) [a-z]|(?:[\w'’-]+ ){1,2}(?:fan|supporter)\b(?! [a-z]*fiction)"
+    r"|(?:tastes?|smells?|looks?|sounds?|feels?) (?:like|so|too|great|good|bad|awful|weird|horrible)\b"
+)
+
+
+def goes_on_by_itself(clause: Clause, at: int) -> bool:
+    """Whether a sentence of its own stands where an enumeration could go on: "prawns, Tom made paella and ..."."""
+    return _OF_ITS_OWN.match(clause.low, at) is not None
 
 
 _WORD_START = re.compile(r"(?<![\w'’-])(?!(?:[Ii]n|[Aa]t|[Ff]rom|[Tt]o|[Ff]or|[Nn]ear|[Oo]n|[Tt]he|[Aa]nd)\b)[^\W_]")

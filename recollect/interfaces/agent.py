@@ -22,6 +22,7 @@ from recollect.interfaces.quoting import (
     capital,
     day_of,
     each_once,
+    in_a_row,
     in_a_sentence,
     may_be_quoted,
     may_quote,
@@ -44,7 +45,7 @@ BUDGET = 4_000
 FREE = ContextPolicy()
 ASKED_CHARACTERS = 2_000
 """How much of a question is examined, as in a search: a pasted document asks nothing more."""
-KNOWN_MAX = 12
+KNOWN_MAX = 30
 """Sentences about the user when somebody asks what is known about them."""
 THINGS_MAX = 3
 """Memories quoted beside them: things that were said but are in no profile."""
@@ -69,6 +70,11 @@ _OF_TALKS = re.compile(
     r"what (?:did|were|have|had) (?:we|I) (?:been )?(?:talk(?:ing|ed)?|speak(?:ing)?|spoken|discuss(?:ing|ed)?"
     r"|chat(?:ting|ted)?)"
     r"(?: (?:to|with) (?:you|each other))?(?: about)?(?P<when>(?: [\w']+){0,4})\W*$",
+    re.IGNORECASE,
+)
+_OF_TOLD = re.compile(
+    r"what (?:did|have) I (?:tell|told|say|said|mention(?:ed)?)(?: to)?(?: you)?(?P<when> (?:on|in|last|this|yesterday"
+    r"|today|earlier|the|an?|two|three|\d+)\b(?: (?!about\b)[\w']+){0,3})\W*$",
     re.IGNORECASE,
 )
 
@@ -111,6 +117,8 @@ class MemoryAgent:
             return await self._introduced(chat, asked, context, now)
         if (of_talks := _OF_TALKS.match(asked.strip())) and may_quote(self._policy):
             return Answer(await _talks(chat, of_talks["when"], now), (), context)
+        if (of_told := _OF_TOLD.match(asked.strip())) and (span := span_of(of_told["when"], as_ms(now))):
+            return await self._told_then(chat, asked, span, context, now)
         if not questions:
             return Answer(acknowledged(text), (), context)
         if about_itself(asked):
@@ -154,8 +162,12 @@ class MemoryAgent:
 
     async def _introduced(self, chat: Session, question: str, context: Context, now: datetime) -> Answer:
         """What is known about the user: the profile as it is now, then what else they said that matters."""
-        known = await FromProfile(chat.user, now, self._policy).known()
-        told = [f"{in_a_sentence(facts)}." for facts in by_key(known)][:KNOWN_MAX]
+        profile = FromProfile(chat.user, now, self._policy)
+        known = await profile.known()
+        told = [f"{in_a_sentence(facts)}." for facts in by_key(await profile.more_exactly(known))]
+        if len(told) > KNOWN_MAX:
+            more = len(told) - KNOWN_MAX
+            told = [*told[:KNOWN_MAX], f"And {more} more {'thing' if more == 1 else 'things'}: ask about any of them."]
         things = await self._most_important(chat, question, now, await _taught(chat, known))
         if not told and not things:
             return Answer("I don't know anything about you yet. Tell me something.", (), context)
@@ -165,7 +177,19 @@ class MemoryAgent:
         lines += ["You also told me:"] if told and said else []
         return Answer("\n".join([*lines, *(f"– {line}" for line in said)]), tuple(things), context, tuple(known))
 
-    async def _most_important(self, chat: Session, question: str, now: datetime, but: set[str]) -> list[Hit]:
+    async def _told_then(
+        self, chat: Session, question: str, span: tuple[int, int], context: Context, now: datetime
+    ) -> Answer:
+        """What of that time matters most, in the order in which it was said."""
+        things = await self._most_important(chat, question, now, set(), span)
+        if not things:
+            return Answer("I don't remember anything from that time.", (), context)
+        said = sorted(things, key=lambda hit: (hit.record.when, hit.record.born))
+        return Answer(in_a_row([quoted(question, hit.record, now) for hit in said]), tuple(said), context)
+
+    async def _most_important(
+        self, chat: Session, question: str, now: datetime, but: set[str], span: tuple[int, int] | None = None
+    ) -> list[Hit]:
         """What the user said that matters most, whatever it is about; the same words only once."""
         policy = self._policy
         if not policy.searched or not policy.has_section("knowledge"):
@@ -176,7 +200,10 @@ class MemoryAgent:
         said = {
             " ".join(hit.content.casefold().split()): hit
             for hit in found
-            if hit.id not in but and not is_courtesy(hit.content) and may_be_quoted(hit.record, question)
+            if hit.id not in but
+            and (span is None or span[0] <= hit.record.when < span[1])
+            and not is_courtesy(hit.content)
+            and may_be_quoted(hit.record, question)
         }
         return sorted(said.values(), key=lambda hit: -hit.record.importance)[:THINGS_MAX]
 

@@ -12,8 +12,8 @@ from recollect.context_policy import ContextPolicy
 from recollect.interfaces.phrases import asks_of_before, held, keys_asked, kind_asked
 from recollect.interfaces.quoting import (
     QUOTES_MAX,
-    capital,
     date_of,
+    in_a_row,
     in_a_sentence,
     may_quote,
     quoted,
@@ -23,7 +23,8 @@ from recollect.interfaces.quoting import (
 from recollect.policies.asking import parts
 from recollect.policies.dates import span_of
 from recollect.policies.graphs import USER
-from recollect.policies.keys import PEOPLE, key_of
+from recollect.policies.keys import KEYS, PEOPLE, PREFERENCES, key_of
+from recollect.policies.words import terms
 from recollect.profile import Fact
 from recollect.records import Record, as_datetime, as_ms
 from recollect.sections import KEY_OF
@@ -43,11 +44,11 @@ _AMOUNT = re.compile(
     re.IGNORECASE,
 )
 _ANIMAL = re.compile(r"\b(?:(?P<dog>dogs?|pupp(?:y|ies))|cats?|kittens?)\b", re.IGNORECASE)
-_WHO_IS = re.compile(
-    r"(?:and |so )?who(?:'s|’s| is| was) (?P<name>[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)?)\W*$", re.IGNORECASE
-)
+_WHO_IS = re.compile(r"(?i:and |so )?(?i:who)(?:'s|’s| is| was) (?P<name>[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)?)\W*$")
 _PAST = re.compile(r"\b(?:did|was|were|had)\b", re.IGNORECASE)
-_OWN = re.compile(r"\b(?:I|my|me|mine|I'm|I've)\b", re.IGNORECASE)
+_OWN = re.compile(r"\b(?:I|my|me|mine|I'm|I've|we|our|ours)\b", re.IGNORECASE)
+PLACES = {key: place for place, key in enumerate(KEYS)}
+"""Who somebody is comes before what they like."""
 
 Answered = tuple[tuple[Fact, ...], str]
 """The facts that answer a question, and how they are told; neither if there are none."""
@@ -64,12 +65,12 @@ class FromProfile:
         self._policy = policy
 
     async def known(self) -> list[Fact]:
-        """What is true of the user now: facts, then preferences, values of one key side by side."""
+        """What is true of the user now: facts, then preferences, in the order of the table of keys."""
         if not self._policy.has_section("profile"):
             return []
         facts = await self._user.facts.list() if self._policy.has_layer("fact") else ()
         preferences = await self._user.preferences.list() if self._policy.has_layer("preference") else ()
-        return [*facts, *preferences]
+        return sorted([*facts, *preferences], key=_place)
 
     async def answer(self, question: str) -> Answered:
         """What it holds on a question: on each thing it asks for, on the one thing it asks for, or a price paid."""
@@ -91,7 +92,8 @@ class FromProfile:
         """What is held on the one thing that users ask about themselves."""
         if named := _WHO_IS.match(question.strip()):
             people = tuple(fact for fact in await self.known() if _is_named(fact, named["name"]))
-            return people, await self._told_now(await self._by_kind(people))
+            if people:
+                return people, await self._told_now(await self._by_kind(people))
         if not _OWN.search(question):
             return NOTHING
         known = await self.known()
@@ -104,6 +106,8 @@ class FromProfile:
             return past, self._told_of_then(past, current)
         if asks_of_before(question):
             return NOTHING  # what is true now does not answer it
+        asked = set(terms(question))
+        current = tuple(fact for fact in current if asked.issuperset(terms(fact.value))) or current
         current, shown_as = await self._of_kind(question, current)
         return current, await self._told_now(shown_as)
 
@@ -117,7 +121,7 @@ class FromProfile:
         records = await self._user.get_memories(list(sources_of(known))) if known else []
         priced = {record.id: record for record in records if _AMOUNT.search(record.content)}
         facts = tuple(fact for fact in known if fact.source_message_id in priced)[:QUOTES_MAX]
-        return facts, " ".join(capital(quoted(question, priced[id], self._now)) for id in sources_of(facts))
+        return facts, in_a_row([quoted(question, priced[id], self._now) for id in sources_of(facts)])
 
     # ── pets and family ──────────────────────────────────────────────────────────────────────────
 
@@ -131,6 +135,8 @@ class FromProfile:
             pairs = [*zip(facts, shown_as, strict=True)]  # a half-brother is a brother
             alike = [(fact, kind) for fact, kind in pairs if kind.key == fact.key or kind.key.endswith(kin)]
             return tuple(fact for fact, _ in alike), tuple(kind for _, kind in alike)
+        if any(fact.key in FAMILY for fact in facts):
+            return facts, await self.more_exactly(facts)
         asked = _ANIMAL.search(question)
         if asked is None or any(fact.key != "pet" for fact in facts):
             return facts, facts
@@ -151,6 +157,12 @@ class FromProfile:
             replace(fact, key=kind) if KEY_OF.get(kind := kinds.get(fact.value.casefold(), "")) == fact.key else fact
             for fact in facts
         )
+
+    async def more_exactly(self, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+        """The same facts; the only one of a family key under what that person is: not a sibling but a brother."""
+        alone = {key for key in FAMILY if sum(fact.key == key for fact in facts) == 1}
+        kinds = await self._by_kind(tuple(facts))
+        return tuple(kind if fact.key in alone else fact for fact, kind in zip(facts, kinds, strict=True))
 
     # ── then and now ─────────────────────────────────────────────────────────────────────────────
 
@@ -183,9 +195,9 @@ class FromProfile:
             return ""
         sources = sources_of(facts)[:QUOTES_MAX] if may_quote(self._policy) else ()
         records = await self._user.get_memories(list(sources)) if sources else []
-        quotes = [capital(quoted(facts[0].value, record, self._now)) for record in records]
+        quotes = [quoted(facts[0].value, record, self._now) for record in records]
         told = [in_a_sentence(same) + self._since(same, records) for same in by_key(facts)]
-        return " ".join([f"{'. '.join(told)}.", *quotes])
+        return " ".join([f"{'. '.join(told)}.", *([in_a_row(quotes)] if quotes else [])])
 
     def _since(self, facts: Sequence[Fact], records: Sequence[Record]) -> str:
         """Since when it has been true, if that was before the day on which it was said."""
@@ -204,6 +216,10 @@ def by_key(facts: Sequence[Fact]) -> list[list[Fact]]:
 def sources_of(facts: Sequence[Fact]) -> tuple[str, ...]:
     """The ids of the messages that facts were learned from."""
     return tuple(dict.fromkeys(fact.source_message_id for fact in facts if fact.source_message_id))
+
+
+def _place(fact: Fact) -> tuple[bool, int, str]:
+    return fact.key in PREFERENCES, PLACES.get(fact.key, len(PLACES)), fact.key
 
 
 def _is_named(fact: Fact, name: str) -> bool:

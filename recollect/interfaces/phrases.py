@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
-from recollect.policies.keys import ALIASES, KEYS, PREFERENCES, key_of
+from recollect.policies.keys import ALIASES, KEYS, PREFERENCES, as_in_keys, key_of
 from recollect.policies.words import query_terms, terms
 
 _DONE = {
@@ -66,7 +66,7 @@ _KINDS = """
     granddaughter, aunt auntie, uncle, cousin, niece, nephew
 """
 _KIND_OF = {word: each.split()[0] for each in _KINDS.split(",") for word in each.split()}
-_KIND = re.compile(rf"\bmy (?:\w+ ){{0,2}}?(?P<kind>{'|'.join(_KIND_OF)})(?:s|'s|’s)?\b", re.IGNORECASE)
+_KIND = re.compile(rf"\b(?:my|our) (?:\w+ ){{0,2}}?(?P<kind>{'|'.join(_KIND_OF)})(?:s|'s|’s)?\b", re.IGNORECASE)
 """What somebody in the family is to the user, as people say it and as the graph calls it."""
 
 _AM_OR_DO = r"(?:'m|’m| am| do| did| was)"
@@ -74,7 +74,12 @@ _ASKED = (
     ("employer", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:employed|work)|whom? do I work for\b"),
     ("occupation",
         rf"what{_AM_OR_DO} I (?:use to |used to )?(?:do for (?:a living|work|a job|money)|do\W*$|working as|work as)"),
-    ("city", rf"where{_AM_OR_DO} I (?:use to |used to )?(?:liv|based)|where(?:'s| is) my home\b"),
+    ("colleague", r"whom? do I work with\b"),
+    ("boss", r"\b(?:my|our) (?:\w+ )?boss\b"),  # only one of the colleagues: which one, the words that were said tell
+    ("dislikes", r"\bwh(?:at|ich)\b.*\b(?:(?:don't|don’t|dont) I (?:\w+ )?(?:like|enjoy)"
+                 r"|do I (?:\w+ )?(?:not (?:like|enjoy)|dislike|hate))\b"),
+    *((key, r"what do I (?:really )?(?:like|enjoy|love)\W*$") for key in ("likes", "hobby")),
+    ("city", rf"where{_AM_OR_DO} (?:I|we) (?:use to |used to )?(?:liv|based)|where(?:'s| is) (?:my|our) home\b"),
     ("hometown", rf"where{_AM_OR_DO} I (?:come |born|grow up|grew up|from)"),
     ("allergy", r"\bwh(?:at|ich)\b.*\b(?:avoid|not eat|can't I eat|can’t I eat|cannot I eat)"),
     *((key, r"\bwh(?:at|ich)\b.*\b(?:avoid|not eat|can't I eat|can’t I eat|cannot I eat)|what do I eat\b"
@@ -105,10 +110,13 @@ _OF_MORE = re.compile(
     re.IGNORECASE,
 )
 """Questions that a value does not answer: "when do I work?" does not ask what somebody works as."""
+_WHETHER = re.compile(r"\s*(?:and |so |but )?(?:am|do|have) (?:I|we)\b", re.IGNORECASE)
+"""Questions that a value answers by itself: "am I vegetarian?"."""
 _OF_A_WISH = "like prefer want wish favour"
 _BE_OR_DO = r"is|are|was|were|am|do|does|did|can|could|should|will|would|have|has|had|many|much|long|old"
 _ASKS = re.compile(
     rf"(?:what|who|whom|whose|when|where|which|why|how)(?:'s|’s|\s+(?:{_BE_OR_DO}))\b"
+    rf"|(?:what|which|whose|how)(?:\s+[\w'’-]+){{1,3}}?\s+(?:{_BE_OR_DO})\s+(?:i|we|my|our|you|the|he|she|they|it)\b"
     r"|(?:please\s+)?tell\s+me\b(?!\s+to\b)|do\s+you\s+(?:remember|know|recall)\b"
     r"|(?:please\s+)?remind\s+me\s+(?:again|of|about|what|who|whom|whose|when|where|which|why|how)\b",
     re.IGNORECASE,
@@ -190,13 +198,13 @@ def keys_asked(question: str, known: Sequence[tuple[str, str]]) -> list[str]:
         return list(dict.fromkeys(key for key, _ in known if key in by_question))
     if _OF_MORE.match(question):
         return []
-    wanted = {term for term in query_terms(question) if term not in _stems(_BESIDE)}
+    wanted = {term for term in query_terms(as_in_keys(question.lower())) if term not in _stems(_BESIDE)}
     wanted = wanted - _stems(_BY_NAME) or wanted
     if asks_of_before(question):
         wanted -= _stems(_OF_BEFORE)
     for key, value in known:
         left = wanted - set(terms(value))  # "before Bergen" names a value besides what is asked for
-        if left and left <= _names_of(key):
+        if _is_asked_for(key, left) and (left or (wanted and _WHETHER.match(question))):
             return [key]
     return []
 
@@ -255,9 +263,30 @@ def _with_article(value: str) -> str:
     return f"{'an' if _AN.match(value) else 'a'} {value}"
 
 
+def _is_asked_for(key: str, words: set[str]) -> bool:
+    """Whether a question with these words, none besides, asks for a key."""
+    return words <= _names_of(key) or words in _spellings_of(key)
+
+
 @lru_cache
 def _names_of(key: str) -> frozenset[str]:
-    """The words by which a key is asked for."""
-    others = [alias for alias, name in ALIASES.items() if name == key]
-    words = frozenset(terms(" ".join([key, key_of(key).label, *others]).replace("_", " ")))
+    """The words by which a key is asked for, but for those that are another key by themselves.
+
+    A mother tongue is a language, and a mother is none.
+    """
+    own = frozenset(terms(" ".join([key, key_of(key).label]).replace("_", " ")))
+    words = own.union(*_spellings_of(key)) - (_alone_for_others(key) - own)
     return words | _stems(_OF_A_WISH) if key in PREFERENCES else words
+
+
+@lru_cache
+def _spellings_of(key: str) -> frozenset[frozenset[str]]:
+    """The other names of a key, each as its words."""
+    return frozenset(frozenset(terms(alias.replace("_", " "))) for alias, name in ALIASES.items() if name == key)
+
+
+@lru_cache
+def _alone_for_others(key: str) -> frozenset[str]:
+    others = {alias: name for alias, name in ALIASES.items() if "_" not in alias}
+    mine = {alias for alias, name in others.items() if name == key}
+    return _stems(" ".join(alias for alias in others if alias not in mine)) - _stems(" ".join(mine))

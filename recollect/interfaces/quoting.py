@@ -35,11 +35,17 @@ _OF_SOMEBODY = re.compile(
 _QUOTATION = re.compile("“([^“”]+)”")
 _OF_YOU = re.compile(r"\b(?:did|have|had) you\b|\byou (?:said|told|suggested|recommended|advised|answered)\b", re.I)
 _TAKES_BACK = re.compile(
-    r"(?:(?:ok|okay|oh|so|no|wait|hey|hmm|and|but|well)[\s,]+)*(?:scratch that|forget that|actually|sorry|correction"
-    r"|i meant"
+    r"(?:no|oh|ah|hang on|hold on)[\s,]+(?:no[\s,]+)?wait\b"
+    r"|(?:(?:ok|okay|oh|so|no|wait|hey|hmm|and|but|well)[\s,]+)*(?:scratch that|forget that|actually|sorry|correction"
+    r"|i meant|(?:on )?second thoughts?|(?:i've )?changed my mind|new plan"
     r"|update|change of plans?|they(?:'ve| have)? (?:changed|moved)|it's now|now it's)\b",
     re.IGNORECASE,
 )
+_NAME = re.compile(r"(?<=[^.!?…] )[A-Z][^\W\d_]{2,}")
+"""A word that is not written with a capital for being the first of its sentence."""
+NEXT_MS = 10 * 60_000
+"""What takes something back soon after need not name it again."""
+_FULL_STOP = re.compile(r"[.!?…]”?$")
 
 
 def may_quote(policy: ContextPolicy) -> bool:
@@ -82,14 +88,18 @@ def _plain(text: str) -> str:
 def _put_right(question: str, best: Hit, hits: Sequence[Hit]) -> list[Hit]:
     """What was said after the best hit to correct it: "scratch that, ballet is on Fridays now"."""
     wanted, said = set(query_terms(question)), best.record
-    return [
-        hit
-        for hit in hits
-        if hit.record.scope.session == said.scope.session
-        and (hit.record.when, hit.record.born) > (said.when, said.born)
-        and _TAKES_BACK.match(hit.content)
-        and not wanted.isdisjoint(terms(hit.content))
-    ][:1]
+    named = {name.casefold() for name in _NAME.findall(said.content)}
+
+    def is_about_it(later: Record) -> bool:
+        if not _TAKES_BACK.match(later.content):
+            return False
+        if named & set(later.content.casefold().split()):
+            return True
+        same_talk = later.scope.session == said.scope.session
+        return same_talk and (later.when - said.when < NEXT_MS or not wanted.isdisjoint(terms(later.content)))
+
+    after = [hit for hit in hits if (hit.record.when, hit.record.born) > (said.when, said.born)]
+    return [hit for hit in after if is_about_it(hit.record)][:1]
 
 
 def may_be_quoted(record: Record, question: str) -> bool:
@@ -119,7 +129,13 @@ def answer_from(question: str, hits: Sequence[Hit], sure: bool, now: datetime) -
     quotes = [quoted(question, hit.record, now) for hit in hits]
     if not sure:
         return f"I don't remember that exactly. The closest I have: {quotes[0]}"
-    return " ".join(capital(quote) for quote in quotes)
+    return in_a_row(quotes)
+
+
+def in_a_row(quotes: Sequence[str]) -> str:
+    """One after the other; where a quotation has no full stop of its own, one follows before the next begins."""
+    ended = [quote if _FULL_STOP.search(quote) else f"{quote}." for quote in quotes[:-1]]
+    return " ".join(capital(quote) for quote in [*ended, *quotes[-1:]])
 
 
 def quoted(question: str, record: Record, now: datetime) -> str:

@@ -32,6 +32,11 @@ _DO_SOMETHING = re.compile(
     r"(?!(?:tell me|remember|remind|recall|find|say)\b)",
     re.IGNORECASE,
 )
+_ORDERS = re.compile(
+    r"(?:please )?(?:(?:write|draft|compose|draw|sing|find|suggest|recommend) (?:me|us) (?:an?|some) "
+    r"|(?:translate|summari[sz]e) (?:this|that|it|the|my)\b|set (?:an?|the) (?:timer|alarm)\b)",
+    re.IGNORECASE,
+)
 
 
 def acknowledged(text: str) -> str:
@@ -49,6 +54,8 @@ def acknowledged(text: str) -> str:
         return "All right."
     if takes_back(said):
         return "I no longer count on that. The words themselves stay in our conversation until you forget them."
+    if _ORDERS.match(said):
+        return NOT_FROM_MEMORY
     if TO_FORGET.match(said.lower()):
         return "I don't forget on request, so nothing is lost by mistake. Choose it under Memories and forget it there."
     if _REMIND.match(said):

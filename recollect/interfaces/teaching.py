@@ -33,7 +33,7 @@ def learnings_list(
     """
     found = whose.look(lambda who: who.learnings.list(type=type, include_retired=retired))
     rows = [(each.id, each.type, percent(each.confidence), each.usage_count, _with_note(each)) for each in found]
-    nothing = f"Nothing was learned from {whose.in_words}"
+    nothing = f"No learnings for {whose.in_words} `recollect facts` lists what is known."
     show_found(found, whose.as_json, ["id", "type", "sure", "used", "learning"], rows, nothing)
 
 

@@ -39,6 +39,8 @@ EVER = 2**62
 """Later than any time: what is known at `EVER` is all that is known, whatever a clock says."""
 LOOSELY_MS = 60 * DAY_MS
 """How long something may have been over when it was still mentioned as true, in passing and without a beginning."""
+LEARNING = "learning"
+"""The level of a language that somebody is learning, until it is said that they speak it."""
 ENDS_KEPT = 16
 """How many ends of values a head remembers, for spells that are only reported later."""
 UNTRUE = ("not_taken", "corrected", "rejected", "undone")
@@ -73,7 +75,7 @@ class Claim:
     `kind` is one of `says` (it is true), `ends` (it is no longer true; an empty value means whatever it
     was), `corrects` (it is true and the previous value was never right), `denies` (it was never true),
     `resumes` (its source was wrong to end it), `confirms`, `pins` and `unpins`. `status` distinguishes what
-    was `learned` from what was `told` outright.
+    was `learned` from what was `told` outright. `level` is `learning` for a language that is not mastered yet.
     """
 
     key: Key
@@ -82,6 +84,7 @@ class Claim:
     kind: str = "says"
     confidence: float = 1.0
     status: str = "told"
+    level: str = ""
     valid_from: int | None = None
     valid_to: int | None = None
     instead_of: str = ""
@@ -299,6 +302,7 @@ def _spell(head: Record, claim: Claim, now: int) -> Record:
         "tellings": [claim.telling],
     }
     spell |= {"reason": claim.reason} if claim.reason else {}
+    spell |= {"level": claim.level} if claim.level else {}
     made = Record(
         id=head.id,
         layer=head.layer,
@@ -321,6 +325,8 @@ def _spell(head: Record, claim: Claim, now: int) -> Record:
 
 def _reinforced(head: Record, claim: Claim, now: int) -> Record:
     """The head after its value was said once more: surer, and never weaker than it was."""
+    if not claim.level:
+        head = without_data(head, "level")
     data = head.data
     seen: dict[str, Any] = {"seen": data["seen"] + 1}
     if claim.is_sure and not is_sure(head):

@@ -226,10 +226,18 @@ def is_sentence(name: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    plain = _NOT_IN_A_KEY.sub("_", normalize("NFC", name.casefold())).strip("_")
+    return _NOT_IN_A_KEY.sub("_", as_in_keys(normalize("NFC", name.casefold()))).strip("_")
+
+
+def as_in_keys(low: str) -> str:
+    """Words in lower case, spelled as the names of keys are.
+
+    >>> as_in_keys("my favourite colour")
+    'my favorite color'
+    """
     for british, american in _BRITISH:
-        plain = plain.replace(british, american)
-    return plain
+        low = low.replace(british, american)
+    return low
 
 
 def same_value(a: str, b: str) -> bool:

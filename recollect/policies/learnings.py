@@ -50,13 +50,14 @@ def said_again(known: Record, again: Record) -> Record:
     best = max(known.confidence, again.confidence)
     data = {"seen": known.data.get("seen", 1) + 1, "sources": [*sources, *new][-SOURCES_KEPT:]}
     data[TOUCHED_AT] = max(touched(known), again.created_at)
-    told = with_data(without_data(known, "retired"), **data)
+    outright = () if again.data.get("restates") else ("restates",)
+    told = with_data(without_data(known, "retired", *outright), **data)
     return told.with_(confidence=_rounded(best + (1 - best) * SAID_AGAIN), valid_to=None)
 
 
 def confirmed(known: Record, now: int) -> Record:
     """A learning that turned out right; if it was retired, it is restored."""
-    known = restored(known, now)
+    known = without_data(restored(known, now), "restates")
     return known.with_(confidence=_rounded(min(known.confidence + CONFIRMED, 1.0)))
 
 
@@ -95,7 +96,9 @@ def for_prompt(learnings: Iterable[Record], now: int, shown: Shown) -> list[Reco
 
 
 def _sure(learnings: Iterable[Record], now: int, shown: Shown) -> list[Record]:
-    sure = [each for each in learnings if each.confidence > shown.above and is_current(each, now)]
+    """Those that are sure, without corrections of a fact: the profile says what is true, also when that changes."""
+    told = [each for each in learnings if not each.data.get("restates")]
+    sure = [each for each in told if each.confidence > shown.above and is_current(each, now)]
     sure.sort(key=lambda each: (-each.data.get("usage_count", 0), -each.confidence, -each.created_at, each.id))
     return sure
 

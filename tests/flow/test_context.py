@@ -636,3 +636,21 @@ def test_a_context_never_exceeds_its_budget_nor_a_section_its_share(
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(scene(f"sqlite:///{folder}/m.db" if on_disk and len(told) < 6 else "memory://"))
+
+
+async def test_a_language_that_is_being_learned_is_marked_until_it_is_spoken(memory):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+
+    async def languages() -> set[str]:
+        await memory.work()
+        context = await ann.get_context("Which languages?", sections=["profile"])
+        line = next(line for line in context.system.splitlines() if line.startswith("- Languages: "))
+        return set(line.removeprefix("- Languages: ").split(", "))
+
+    await chat.add_interaction("I'm learning Spanish.", "Olé!")
+    await chat.add_interaction("I speak French.", "Bien!")
+    await chat.add_interaction("I'm learning French grammar.", "Bien sûr.")
+    assert await languages() == {"Spanish (learning)", "French"}
+    await chat.add_interaction("I speak Spanish fluently now.", "Estupendo.")
+    assert await languages() == {"Spanish", "French"}

@@ -432,3 +432,10 @@ async def test_an_exported_conversation_can_be_sent_to_another_session(memory):
     other = memory.user("bob").session("t")
     await other.add_messages((await chat.export())["messages"])
     assert (await other.export())["messages"] == (await chat.export())["messages"]
+
+
+def test_at_a_prompt_a_message_shows_what_is_special_about_it():
+    plain = Message("user", "Hello.", id="m1", created_at=datetime(2026, 3, 1, tzinfo=UTC))
+    assert repr(plain) == "Message('user', 'Hello.', id='m1')"
+    result = Message("tool", "Rain", id="m2", tool_call_id="c1", trust="untrusted")
+    assert repr(result) == "Message('tool', 'Rain', id='m2', tool_call_id='c1', trust='untrusted')"

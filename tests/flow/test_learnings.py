@@ -216,3 +216,28 @@ async def test_a_correction_is_in_the_next_prompt_however_often_five_others_were
     context = await ann.session("s").get_context("Which theme should I use?")
     assert "Prices are in euro." in context.system
     assert context.system.count("Say it in") == 4
+
+
+async def test_a_correction_of_a_fact_is_left_to_the_profile_which_also_knows_what_came_later(memory):
+    ann = memory.user("ann")
+    chat = ann.session("s")
+    await chat.add_interaction("I live in Leeds.", "How is life in Leeds?")
+    await chat.add_interaction("No, I live in Bradford, not Leeds.", "I see.")
+    await memory.work()
+    assert await contents(ann.learnings) == ["I live in Bradford"]
+    await chat.add_interaction("I moved to York.", "A fine town.")
+    await memory.work()
+    context = await ann.session("later").get_context("Where shall we meet?", sections=["profile", "learnings"])
+    assert "York" in context.system and "Bradford" not in context.system
+    assert await ann.learnings.top() == []
+
+
+async def test_what_is_added_outright_goes_into_prompts_even_if_a_correction_said_the_same(memory):
+    ann = memory.user("ann")
+    await ann.session("s").add_interaction("I live in Leeds.", "How is life in Leeds?")
+    await ann.session("s").add_interaction("No, I live in Bradford, not Leeds.", "I see.")
+    await memory.work()
+    await ann.add_learning("I live in Bradford", type="correction")
+    assert [each.content for each in await ann.learnings.top()] == ["I live in Bradford"]
+    (learning,) = await ann.learnings.list()
+    assert (await ann.learnings.confirm(learning.id)).confidence > 0.9

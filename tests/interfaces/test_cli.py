@@ -91,6 +91,7 @@ def test_a_usage_error_is_one_line_on_standard_error_and_exit_2(recollect, argum
         (["customize"], 1, "`recollect customize add"),
         (["facts"], 1, "`recollect facts set"),
         (["learnings", "--user", "nobody"], 1, "`recollect users` lists who has memories"),
+        (["learnings"], 1, "`recollect facts` lists what is known"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

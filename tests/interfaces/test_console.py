@@ -127,6 +127,23 @@ async def test_every_page_shows_the_sample(client, noor, path):
     assert PAGES[path] in await shown(client, path)
 
 
+async def test_memories_that_were_said_are_listed_with_who_said_them(client, service):
+    chat = service.memory.user("ann").session("s")
+    await chat.add_interaction("Jasmine tea, please.", "Jasmine tea it is.")
+    await chat.add_message("user", "Tea for me too.", name="<b>Bo")
+    for path in ("memories?layer=conversation", "memories?q=jasmine+tea"):
+        speakers = re.findall(r'<span class="speaker">([^<]+)</span>', await shown(client, f"/users/ann/{path}"))
+        assert sorted(speakers) == ["&lt;b&gt;Bo", "assistant", "user"], path
+
+
+async def test_labels_of_a_memory_are_shown_as_json_not_as_python(client, service):
+    record = await service.memory.user("ann").add_memory(
+        "Tea.", metadata={"tags": ["a", "ü"], "kept": True, "topic": "it"}
+    )
+    text = html.unescape(await shown(client, f"/users/ann/memories/{record.id}"))
+    assert '["a", "ü"]' in text and "<dd>true</dd>" in text and "<dd>it</dd>" in text
+
+
 async def test_every_link_leads_somewhere(client, noor):
     seen = set(PAGES)
     waiting = list(PAGES)

@@ -223,6 +223,8 @@ def test_names_are_read_from_a_sentence_in_another_language_but_no_facts() -> No
         ("not vegan anymore btw", "diet", "vegan"),
         ("I'm not allergic to penicillin after all", "allergy", "penicillin"),
         ("I haven't worked at Lidl since March", "employer", "Lidl"),
+        ("Ok I failed at being vegetarian, had a bacon sandwich", "diet", "vegetarian"),
+        ("I gave up on being vegan last week", "diet", "vegan"),
         ("gave up the propranolol, it made me dizzy", "medication", "propranolol"),
         ("I came off sertraline in May", "medication", "sertraline"),
         ("ok update: broke up with yannick", "partner", "Yannick"),
@@ -250,6 +252,7 @@ def test_an_end_names_who_or_what_has_ended(text: str, key: str, value: str) -> 
         ("I have a pacemaker", ("medical_condition", "pacemaker")),
         ("I have eczema on my hands", ("medical_condition", "eczema")),
         ("The doctor has changed my lisinopril to losartan because of the cough.", ("medication", "losartan")),
+        ("I've been vegan for a year", ("diet", "vegan")),
         ("I'm deaf in my left ear", ("medical_condition", "deafness in the left ear")),
     ],
 )
@@ -291,6 +294,7 @@ def test_what_is_true_of_somebody_else_or_of_anybody_is_not_learned_of_the_user(
         "I retired from boxing in 2010",
         "I stopped propranolol for a week before the surgery",
         "me and tom split up the chores",
+        "I went vegan for a bit, missed cheese too much",
     ],
 )
 def test_what_is_unwelcome_over_for_a_while_or_meant_otherwise_is_not_learned(text: str) -> None:
@@ -454,6 +458,10 @@ def test_a_no_to_something_else_corrects_nothing(told: str, text: str) -> None:
         ("they/them please", {("pronouns", "they/them")}),
         ("Dr. Amara Nwosu here, quick question", {("name", "Amara Nwosu")}),
         ("My favorite color used to be red, now it's green", {("favorite_color", "green")}),
+        ("my favorite class is linguistics weirdly", {("favorite_class", "linguistics")}),
+        ("my favourite film is Apocalypse Now", {("favorite_film", "Apocalypse Now")}),
+        ("had lunch with Lou, my best friend from uni", {("friend", "Lou")}),
+        ("had you met my sister Ana", set()),
         ("I love mondays... not", set()),
         ("my iPhone app crashes", set()),
         ("I traded my iPhone 12 for a tablet", set()),
@@ -538,6 +546,28 @@ def test_a_liking_for_a_kind_of_thing_is_kept(text: str, key: str, value: str) -
 )  # fmt: skip
 def test_a_liking_for_the_thing_at_hand_is_not_kept(text: str) -> None:
     assert learned(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("I don't like prawns, chidi made paella and I picked them out", [("dislikes", "prawns")]),
+        ("i like jazz, sam plays trumpet and zoe hates it", [("likes", "jazz")]),
+        ("I like dogs, cats not so much", [("likes", "dogs")]),
+        ("I can't stand coriander, tastes like soap", [("dislikes", "coriander")]),
+        ("I enjoy running, physio says stop", [("hobby", "running")]),
+        ("My hobbies are chess, lou plays squash", [("hobby", "chess")]),
+        ("I'm allergic to penicillin, nurses always ask", [("allergy", "penicillin")]),
+        ("I'm allergic to cats, dogs are fine and so are horses", [("allergy", "cats")]),
+        ("I speak French, Spanish is next", [("language", "French")]),
+        ("I love baked beans, radio plays and found footage films",
+            [("likes", "baked beans"), ("likes", "radio plays"), ("likes", "found footage films")]),
+        ("I like cricket, Yorkshire fan through and through", [("hobby", "cricket")]),
+        ("I'm allergic to dust, cats and dogs", [("allergy", "dust"), ("allergy", "cats"), ("allergy", "dogs")]),
+    ],
+)  # fmt: skip
+def test_an_enumeration_ends_where_a_sentence_of_its_own_begins(text: str, says: list[tuple[str, str]]) -> None:
+    assert [(key, value) for key, _, value in learned(text)] == says
 
 
 def related(text: str) -> set[tuple[str, str, str]]:

@@ -86,6 +86,7 @@ class MemoryPage:
     state: str
     quote: Quote | None
     history: tuple[Record, ...]
+    labels: Mapping[str, str]
     details: Mapping[str, Any]
     ended: str
     can_restore: bool
@@ -144,9 +145,10 @@ async def memory_page(request: Request, owner: Owner, id: MemoryId) -> Response:
     history = await owner.history(id)
     view = MemoryPage(
         record=record,
-        state="" if record.content else json.dumps(dict(record.data), ensure_ascii=False, indent=2),
+        state="" if record.content else _as_json(dict(record.data), indent=2),
         quote=await _quote(owner, record),
         history=tuple(history[:-1]),
+        labels={name: each if isinstance(each, str) else _as_json(each) for name, each in record.metadata.items()},
         details={name: record.data[name] for name in SHOWN_DATA if record.data.get(name) not in (None, "")},
         ended=_ended(record),
         can_restore="merged_into" in record.data or "retired" in record.data,
@@ -154,6 +156,10 @@ async def memory_page(request: Request, owner: Owner, id: MemoryId) -> Response:
         teaches=record.layer == "conversation" and record.data.get("role") == "user",
     )
     return page(request, "memory", view)
+
+
+def _as_json(value: Any, *, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 async def _quote(owner: User, record: Record) -> Quote | None:
