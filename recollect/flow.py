@@ -20,6 +20,7 @@ from recollect.enrichment import Enrichment
 from recollect.entities import Loads
 from recollect.errors import RecollectError
 from recollect.exports import Exports
+from recollect.found import Question
 from recollect.indexes import AWAKE, Indexes
 from recollect.indexing import Indexing
 from recollect.layers import with_lives
@@ -33,7 +34,7 @@ from recollect.policies.tokens import TokenCounter, counter, remembering
 from recollect.privacy import Privacy, Receipt, erase_org
 from recollect.providers import Embedder, word_vectors
 from recollect.reading import Reading
-from recollect.recall import Question, Recall
+from recollect.recall import Recall
 from recollect.records import DAY_MS, HOUR_MS, Clock, Partition, Scope
 from recollect.reembedding import Reembedding
 from recollect.reprocessing import Reprocessing

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from recollect.policies.words import rules
 from recollect.postings import COUNT_BITS, ENTRY_BITS, ENTRY_MASK, Portion, Vocabulary
 
-READ_BY = 2
+READ_BY = 3
 """The rules by which texts are cut into words. With other rules, this is another number: what was kept is useless."""
 CHECK_BYTES = 16
 COMPRESSION = 1

@@ -16,6 +16,7 @@ from typing import Any
 from recollect.context import Context, ContextSection, ContextSource, Kept, Report
 from recollect.context_policy import ContextPolicy
 from recollect.conversation import Conversation, spoken
+from recollect.found import Question
 from recollect.index import PartitionIndex
 from recollect.layers import LASTING, SECTIONS
 from recollect.pace import CHARACTERS, Pace, apart
@@ -28,7 +29,7 @@ from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.policies.trimming import trimmed
 from recollect.policies.words import terms
 from recollect.prompt import Prompt, Talk, heading
-from recollect.recall import Question, Recall
+from recollect.recall import Recall
 from recollect.records import Clock, Hit, Record, Scope, iso
 from recollect.reranking import Reranker
 from recollect.sections import FOUND_SECTIONS, Asking, dated_line, gather, line_of, shortened_state

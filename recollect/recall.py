@@ -11,16 +11,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, repeat
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import EmbeddingError
 from recollect.filters import Condition
+from recollect.found import Chosen, Legs, Question, Scored
 from recollect.index import PartitionIndex
 from recollect.indexes import Indexes
 from recollect.indexing import Indexing
@@ -29,20 +29,11 @@ from recollect.pace import Pace
 from recollect.policies import scoring
 from recollect.policies.asking import Event, event_of, names_in, parts
 from recollect.policies.dates import Span, span_around, span_of, tells_of
-from recollect.policies.overtaken import (
-    RESTATED_HITS,
-    TAKEN_BACK_LESS,
-    TAKEN_BACK_WORTH,
-    Said,
-    asks_for_before,
-    lifted,
-    restated,
-)
 from recollect.policies.scoring import Asked, Scores
 from recollect.policies.words import content_words, query_terms, spoken, stop_words
-from recollect.postings import Told, cover
+from recollect.precedence import OVERTAKEN_ROWS, current_first, may_be_over
 from recollect.providers import Embedder, embed_checked
-from recollect.records import DAY_MS, Clock, Hit, Leg, Partition, Record, Scope
+from recollect.records import DAY_MS, Clock, Hit, Partition, Record, Scope
 from recollect.reranking import CANDIDATES, SURROUNDED, Candidate, Reranker, second_look
 
 log = logging.getLogger("recollect.recall")
@@ -73,8 +64,6 @@ FIRST_HITS, NAMES_MAX = 3, 4
 """How many of the first hits are searched for names to look up in turn, and how many of these names."""
 SECOND_LESS = 0.04
 """Taken off the score of what only the names in the first hits lead to: what the question itself finds comes first."""
-OVERTAKEN_ROWS = 16
-"""How many of the best rows are checked for what is no longer so, and for what tells how it is now."""
 OF_A_TIME = ("fact", "preference", "relation")
 """Layers that state what is true now: a job that begins in May is not stated before; the message is found as ever."""
 SEARCHED_ROWS = 20
@@ -83,129 +72,6 @@ STRETCHED = 5
 """How much longer finding the stretch of a text that a reranker reads takes than reading the text."""
 QUERY_CHARACTERS = 2_000
 """How much of a question is searched for: a pasted document is not a better question."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question, ready for every leg: its terms, its vector if there is one, when it is asked."""
-
-    text: str
-    terms: tuple[str, ...]
-    vector: NDArray[np.float32] | None
-    at: int
-    span: Span | None = None
-    """The stretch of time that it names, if any."""
-    parts: tuple[Question, ...] = ()
-    event: tuple[Event, Question] | None = None
-    """The event that it measures time from, with the question that finds it; it is looked for first."""
-    earlier: NDArray[np.float32] | None = None
-    """Its vector by the previous embedder, if some memories still have only a vector by that one."""
-    near: Sequence[str] | None = None
-    """The ids that the index beside the store considers nearest; None if no such index can be queried."""
-
-
-@dataclass(slots=True)
-class _Scored:
-    """One index with the score of each of its rows, and what the score is made of.
-
-    `talk` has the rows that are turns, the row of weights used for them, and their features; None where turns are not
-    scored as such. `signs` is what notes get for telling a time or a number. `told` has the rows of each term of the
-    question, and how informative it is. `named` are the speakers whom the question names.
-    """
-
-    index: PartitionIndex
-    total: Scores
-    words: Scores
-    word_factor: float
-    cover: Scores
-    cover_factor: float
-    meaning: Scores | None
-    meaning_factor: float
-    at: int
-    alive: NDArray[np.bool_]
-    talk: tuple[NDArray[np.bool_], str, NDArray[np.float32]] | None
-    in_time: NDArray[np.bool_] | None
-    told: Told
-    echoes: frozenset[int]
-    named: frozenset[str]
-    signs: Scores | None = None
-    latest: Scores | None = None
-    in_parts: Scores | None = None
-
-
-class Legs(Mapping[str, Leg]):
-    """Why a row was found: what each leg added, and the rank of the row in that leg among those that may be found.
-
-    Built lazily, from the state at query time: most hits are never asked to explain themselves.
-    """
-
-    __slots__ = ("_chosen", "_made", "_scored")
-
-    def __init__(self, scored: _Scored, chosen: Chosen) -> None:
-        self._scored, self._chosen = scored, chosen
-        self._made: dict[str, float] | None = None
-
-    @property
-    def _shares(self) -> dict[str, float]:
-        if self._made is None:
-            scored, row, record = self._scored, self._chosen.row, self._chosen.record
-            recency = scoring.recency(np.array([record.when]), scored.at)
-            share = 1.0 if scored.talk is None else scoring.BESIDE_TALK
-            worded = float(scored.words[row]) * scored.word_factor + float(scored.cover[row]) * scored.cover_factor
-            self._made = {"words": worded * share}
-            if scored.meaning is not None:
-                self._made["meaning"] = float(scored.meaning[row]) * scored.meaning_factor * share
-            if scored.signs is not None:
-                self._made["form"] = float(scored.signs[row]) * share
-            if scored.talk is not None and scored.talk[0][row]:
-                self._made |= scoring.leg_shares(scored.talk[1], scored.talk[2][:, row])
-            if scored.in_time is not None:
-                self._made["time"] = float(scored.in_time[row]) * scoring.TIME_ASKED
-            if row in scored.echoes:
-                self._made["echo"] = -scoring.ECHO_LESS
-            if scored.latest is not None:
-                self._made["latest"] = float(scored.latest[row]) * scoring.LATEST_ASKED
-            self._made["recency"] = float(recency[0]) * scoring.WEIGHTS.recency
-            self._made["importance"] = record.importance * scoring.WEIGHTS.importance
-            if scored.in_parts is not None and scored.in_parts[row] > 0:
-                self._made["part"] = float(scored.in_parts[row])
-            if self._chosen.gain is not None:
-                self._made["reranker"] = self._chosen.gain
-            if self._chosen.lift:
-                self._made["current"] = self._chosen.lift
-        return self._made
-
-    @property
-    def relevance(self) -> float:
-        """How likely the row answers the question, judged by the row alone, whatever else was found."""
-        scored, row = self._scored, self._chosen.row
-        # A row without a vector, such as a preference, has exactly 0: only its words count.
-        cosine = None if scored.meaning is None else float(scored.meaning[row]) or None
-        worth = scoring.ECHO_WORTH if row in scored.echoes else TAKEN_BACK_WORTH if self._chosen.lift < 0 else 1.0
-        if scored.named and scored.talk is not None and scored.talk[0][row]:
-            by_them = bool(scored.talk[2][scoring.SPEAKER, row])
-            worth *= scoring.worth_about(self._chosen.record.content, by_them, scored.named)
-        likely = scoring.relevance(cover(row, scored.told, len(scored.words)), cosine, self._chosen.odds)
-        return round(likely * worth, 3)
-
-    def __getitem__(self, name: str) -> Leg:
-        share = self._shares[name]
-        scores = {"words": self._scored.words, "meaning": self._scored.meaning}.get(name)
-        if scores is None:
-            weight = getattr(scoring.WEIGHTS, name, 1.0)
-            return Leg(share / weight, 0, share)
-        score = scores[self._chosen.row]
-        return Leg(float(score), int(np.count_nonzero((scores > score) & self._scored.alive)) + 1, share)
-
-    def items(self) -> ItemsView[str, Leg]:
-        """All legs, each made once."""
-        return {name: self[name] for name in self._shares}.items()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._shares)
-
-    def __len__(self) -> int:
-        return len(self._shares)
 
 
 class Recall:
@@ -325,13 +191,13 @@ class Recall:
                 first = _with_parts(index, asked, layers, now, self._word_vectors)
                 scored.append(await self._looked_again(first, asked, layers, now))
         if reranker is None:
-            count = max(limit, OVERTAKEN_ROWS) if any(map(_may_be_over, scored)) else limit
+            count = max(limit, OVERTAKEN_ROWS) if any(map(may_be_over, scored)) else limit
             chosen = _select(scored, question, test, count, now)
         else:
             chosen = _select(scored, question, test, max(limit, CANDIDATES), now)
             chosen = await self._reranked(reranker, scored, question, chosen)
             chosen = await self._still_there(scope, chosen)
-        return _hits(scored, _current_first(scored, question, chosen)[:limit], now)
+        return _hits(scored, current_first(scored, question, chosen)[:limit], now)
 
     async def _still_there(self, scope: Scope, chosen: Sequence[Chosen]) -> list[Chosen]:
         """Those that were not forgotten or set aside while the reranker was reading, which takes it a second."""
@@ -352,7 +218,7 @@ class Recall:
             self._indexes.keep(partition)
         return indexes
 
-    async def _looked_again(self, first: _Scored, question: Question, layers: Sequence[str], now: int) -> _Scored:
+    async def _looked_again(self, first: Scored, question: Question, layers: Sequence[str], now: int) -> Scored:
         """The rows scored by the question, or by it together with names from its first hits, whichever is better.
 
         "Where does the sister of Tom's wife live?" finds who his wife is; her name finds the rest.
@@ -383,7 +249,7 @@ class Recall:
         return list(dict.fromkeys(new))[:NAMES_MAX]
 
     async def _reranked(
-        self, reranker: Reranker, scored: Sequence[_Scored], question: Question, chosen: list[Chosen]
+        self, reranker: Reranker, scored: Sequence[Scored], question: Question, chosen: list[Chosen]
     ) -> list[Chosen]:
         """The first records in the reranker's order, the rest behind them as they were."""
         if len(chosen) < 2:
@@ -420,22 +286,6 @@ def _asked_partitions(scope: Scope) -> list[Partition]:
     return [scope.partition, shared] if scope.user else [shared]
 
 
-class Chosen(NamedTuple):
-    """A record that was found: its score, the place of its index, its row there, and what a reranker added.
-
-    `lift` was added because it tells how things are now, where a better match tells how they were. It is negative for
-    what was taken back.
-    """
-
-    score: float
-    record: Record
-    place: int
-    row: int
-    gain: float | None = None
-    odds: float | None = None
-    lift: float = 0.0
-
-
 def _candidate(index: PartitionIndex, found: Chosen) -> Candidate:
     """A record that was found, with its neighbours."""
     talk = index.talk()
@@ -449,7 +299,7 @@ def _candidate(index: PartitionIndex, found: Chosen) -> Candidate:
 
 def _score(
     index: PartitionIndex, question: Question, layers: Sequence[str], now: int, word_vectors: WordVectors | None
-) -> _Scored:
+) -> Scored:
     """Score every row by what it is: notes by words and meaning, turns by all that is known about them."""
     alive, all_alive = index.mask(now, layers)
     words = index.words(question.terms)
@@ -494,7 +344,7 @@ def _score(
     echoes = _echoes(index, question, words, total) if index.sessions else frozenset()
     if echoes:
         total[list(echoes)] -= np.float32(scoring.ECHO_LESS)
-    return _Scored(
+    return Scored(
         index, total, words, word_factor, cover, cover_factor, meaning, meaning_factor, question.at, alive, talk,
         in_time, index.told(question.terms), echoes, named, signs, latest,
     )  # fmt: skip
@@ -516,7 +366,7 @@ def _echoes(index: PartitionIndex, question: Question, words: Scores, total: Sco
 
 def _with_parts(
     index: PartitionIndex, question: Question, layers: Sequence[str], now: int, word_vectors: WordVectors | None
-) -> _Scored:
+) -> Scored:
     """Score the rows by the question, or by one of its parts where that is clearly better."""
     whole = _score(index, question, layers, now, word_vectors)
     for part in question.parts:
@@ -524,7 +374,7 @@ def _with_parts(
     return whole
 
 
-def _the_better(first: _Scored, other: Scores) -> _Scored:
+def _the_better(first: Scored, other: Scores) -> Scored:
     """Give each row the better of two scores, and note what the other one added."""
     best = np.maximum(first.total, other)
     gained = best - first.total
@@ -639,9 +489,7 @@ def _best(scores: Scores, alive: NDArray[np.bool_], all_alive: bool) -> float:
     return float(scores.max() if all_alive else np.max(scores, where=alive, initial=0.0))
 
 
-def _select(
-    scored: Sequence[_Scored], question: Question, test: Condition | None, limit: int, now: int
-) -> list[Chosen]:
+def _select(scored: Sequence[Scored], question: Question, test: Condition | None, limit: int, now: int) -> list[Chosen]:
     """The best rows that pass the filter, without repeated texts, the question itself, and what is not true yet."""
     # A filter may have to go far down; without one, only repeated texts are skipped.
     count = 2 * limit + 16 if test is None else max((len(each.total) for each in scored), default=0)
@@ -666,7 +514,7 @@ def _select(
     return [*chosen.values()]
 
 
-def _ranked(scored: _Scored, place: int, count: int) -> Iterator[tuple[float, int, int]]:
+def _ranked(scored: Scored, place: int, count: int) -> Iterator[tuple[float, int, int]]:
     """The best rows of one index with their scores, best first.
 
     Equal ones by birth: the order of rows depends on what was read when, and so on how long the index is held.
@@ -679,74 +527,7 @@ def _ranked(scored: _Scored, place: int, count: int) -> Iterator[tuple[float, in
     return zip(scores.tolist(), repeat(place), rows.tolist(), strict=False)
 
 
-def _current_first(scored: Sequence[_Scored], question: Question, chosen: list[Chosen]) -> list[Chosen]:
-    """What tells how things are now before what it has overtaken, unless the question asks for how they were."""
-    if not any(map(_may_be_over, scored)):
-        return chosen
-    first = chosen[:OVERTAKEN_ROWS]
-    instead, taken_back = _said_instead(scored, first, question.at)
-    for old, new in _restated(scored, first[:RESTATED_HITS]).items():
-        instead.setdefault(old, {}).setdefault(new, False)
-    moved = {place: first[place].score - TAKEN_BACK_LESS for place in taken_back}
-    if instead and question.span is None and question.event is None and not asks_for_before(question.text):
-        moved = lifted([each.score for each in first], instead) | moved
-    if not moved:
-        return chosen
-    for place, score in moved.items():
-        first[place] = first[place]._replace(score=score, lift=score - first[place].score)
-    return sorted(first + chosen[OVERTAKEN_ROWS:], key=lambda each: (-each.score, -each.lift))
-
-
-def _may_be_over(scored: _Scored) -> bool:
-    """Whether it may hold anything that tells what is no longer so."""
-    return len(scored.index.overtaken) > 0 or scored.talk is not None
-
-
-def _said_instead(
-    scored: Sequence[_Scored], first: Sequence[Chosen], at: int
-) -> tuple[dict[int, dict[int, bool]], list[int]]:
-    """For each message that told what is no longer so, the places of what tells how it is now, among `first`.
-
-    With each, whether the question has words of the fact that they are about. And the places of what was taken back,
-    if the question is about that.
-    """
-    place_of = {each.record.id: place for place, each in enumerate(first)}
-    instead: dict[int, dict[int, bool]] = {}
-    taken_back: list[int] = []
-    for place, each in enumerate(first):
-        among = scored[each.place]
-        for fact, ids in among.index.said_instead(each.record.id, at):
-            is_asked = bool(among.words[fact] > 0)
-            if ids is None:
-                taken_back += [place] if is_asked else []
-                continue
-            for other in (place_of[id] for id in ids if id in place_of):
-                told = instead.setdefault(place, {})
-                told[other] = told.get(other, False) or is_asked
-    return instead, taken_back
-
-
-def _restated(scored: Sequence[_Scored], first: Sequence[Chosen]) -> dict[int, int]:
-    """For what the user told an assistant and later said again, the place of the latest time; places among `first`."""
-    said = [
-        place
-        for place, each in enumerate(first)
-        if (talk := scored[each.place].talk) is not None
-        and talk[0][each.row]
-        and talk[1] == scoring.ASSISTANT
-        and scored[each.place].index.talk().user[each.row]
-    ]
-    if len(said) < 2:
-        return {}
-    rows = [first[place] for place in said]
-    index = scored[rows[0].place].index  # only a user's own partition has messages
-    vectors = index.spaces.vectors.matrix(len(index.records))[[each.row for each in rows]]
-    told = [Said(each.record.when, each.record.born, each.record.scope.session) for each in rows]
-    found = restated([each.score for each in rows], told, np.matmul(vectors, vectors.T))
-    return {said[old]: said[new] for old, new in found.items()}
-
-
-def _hits(scored: Sequence[_Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:
+def _hits(scored: Sequence[Scored], chosen: Sequence[Chosen], now: int) -> list[Hit]:
     return [
         Hit(each.record, each.score, number, Legs(scored[each.place], each), _near(scored[each.place].index, each, now))
         for number, each in enumerate(chosen, 1)

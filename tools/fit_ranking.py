@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from talks import read_talks
 
+from recollect.found import Question
 from recollect.index import PartitionIndex
 from recollect.interfaces.datasets import Case, Conversation, read_cases
 from recollect.policies.scoring import FEATURES, LEG_OF, TALK, WORDS_ALONE, Asked
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder, embed_checked
-from recollect.recall import Question, add_kin, turn_features
+from recollect.recall import add_kin, turn_features
 from recollect.records import Record, Scope
 from recollect.stores.contract import Delta, Mark
 

@@ -1,5 +1,7 @@
 """English forms that no suffix rule reduces to their word: "bought" is found by "buy", "children" by "child".
 
+Everyday forms that mean exactly the same are among them: "mum" is found by "mother", "feb" by "february".
+
 Forms that mostly mean something else are left out: "rose" is a flower or a name, "bit" and "lit" are short words of
 their own, "lives" and "leaves" are two words each, "people" are hardly ever asked for as a person.
 """
@@ -148,6 +150,24 @@ _FORMS = """
     wife wives
     wolf wolves
     woman women
+    mother mum mums mom moms mam mummy mommy mama
+    father dad dads daddy papa
+    grandmother grandma grandmas granny gran nana
+    grandfather grandpa grandpas grandad grandads granddad granddads
+    aunt auntie aunty
+    child kid kids
+    bicycle bike bikes
+    telephone phone phones
+    television telly tv tvs
+    photo photos photograph photographs
+    refrigerator fridge fridges
+    university uni unis
+    february feb
+    april apr
+    august aug
+    september sept
+    october oct
+    november nov
 """
 
 WORD_OF = {form: word for word, *forms in map(str.split, _FORMS.strip().splitlines()) for form in forms}

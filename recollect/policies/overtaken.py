@@ -4,6 +4,9 @@ Both are messages, and the older one often has more of the words of a question. 
 are now is moved up to right before what it has overtaken. Neither is hidden: a question may need both. What was taken
 back ("forget that I live in Oslo") moves down instead, together with the message that did so.
 
+What asks for a value of the profile, "Where do I live?", is answered by that value and the words that told it, and not
+by "they live in Lagos", which has the same words.
+
 For the values of facts it is known what has overtaken what. Beside them, what the user says to an assistant overtakes
 what they said in nearly the same words before, if both match about equally well: "my new number is 555 9876".
 """
@@ -19,6 +22,7 @@ from numpy.typing import NDArray
 
 from recollect.layers import FACT_LAYERS, own_data
 from recollect.policies.facts import Telling, ended_by, has_value
+from recollect.policies.keys import PEOPLE
 from recollect.policies.patterns import pattern_of
 from recollect.records import HOUR_MS, Born, Record
 
@@ -45,6 +49,18 @@ _OF_BEFORE = pattern_of(
     r"|until|history|did (?:i|we)(?! (?:say|tell|mention|ask|write))|(?:was|were) (?:i|we|my|our))\b",
     re.IGNORECASE,
 )
+
+
+OF_THE_PROFILE_MAX = 3
+"""How many values of the profile come first: of a key that has many values, search finds the best."""
+_OF_ONESELF = pattern_of(r"\b(?:i|i'm|i’m|my|me|mine|we|our|ours)\b", re.IGNORECASE)
+_WHERE, _WHO = pattern_of(r"\bwhere\b", re.IGNORECASE), pattern_of(r"\bwho(?:m|se|'s|’s)?\b", re.IGNORECASE)
+_NOT_A_VALUE = pattern_of(
+    r"\b(?:when|why|how (?!old\b|tall\b|heavy\b|much do i weigh)|what (?:time|day|date|year|month)|did|was|were"
+    r"|will|would|should|could|can)\b",
+    re.IGNORECASE,
+)
+_PLACES = frozenset({"city", "region", "country", "hometown", "timezone", "employer", "education"})
 
 
 class Said(NamedTuple):
@@ -75,6 +91,24 @@ def asks_for_before(question: str) -> bool:
     (True, False)
     """
     return _OF_BEFORE.search(question) is not None
+
+
+def may_ask_for(question: str, key: str) -> bool:
+    """Whether a question with the words of a key may ask for its value: about oneself, and by the right question word.
+
+    >>> [may_ask_for(asked, "city") for asked in ("Where do I live?", "Who do I live with?", "Where do they live?")]
+    [True, False, False]
+    """
+    if _OF_ONESELF.search(question) is None or _NOT_A_VALUE.search(question) is not None:
+        return False
+    if _WHERE.search(question):
+        return key in _PLACES
+    return _WHO.search(question) is None or key in PEOPLE
+
+
+def tellers(fact: Record) -> Sequence[str]:
+    """The ids of what tells the value of a fact: its own, and those of the messages that told it."""
+    return fact.id, *_messages(fact.data.get("tellings", ()))
 
 
 def former_of(record: Record) -> tuple[Former, Sequence[str]] | None:

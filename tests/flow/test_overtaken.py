@@ -124,3 +124,24 @@ async def test_among_people_nothing_overtakes_because_it_is_alike(memory, clock)
     await memory.work()
     hits = await memory.user("ann").search_memory("Who saw the lake near Bergen?", layer="conversation")
     assert all("current" not in hit.legs for hit in hits)
+
+
+BRISTOL, LAGOS = "I live in Bristol with my husband Chidi", "they live in Lagos so we'll see her at Easter maybe"
+
+
+async def test_what_asks_for_a_value_of_the_profile_is_answered_by_whoever_told_it(memory, clock):
+    ann = await told(memory, clock, BRISTOL, "my cousin Ada had her baby!!", LAGOS)
+    assert await contents(ann, WHERE, limit=1) == [BRISTOL]
+    assert (await contents(ann, WHERE, layer="conversation"))[0] == BRISTOL
+
+
+@pytest.mark.parametrize("question", ["Where do they live?", "When do I live in Lagos?"])
+async def test_another_question_with_the_same_words_is_not_answered_by_the_profile(memory, clock, question):
+    ann = await told(memory, clock, BRISTOL, LAGOS)
+    assert all("current" not in hit.legs for hit in await ann.search_memory(question))
+
+
+async def test_mum_is_found_as_mother_and_february_as_feb(memory, clock):
+    ann = await told(memory, clock, "My mum is called Grace by the way.", "Seville, 13 to 19 feb, booked.")
+    assert (await contents(ann, "What is my mother called?", layer="conversation"))[0].startswith("My mum")
+    assert (await contents(ann, "What is booked in February?", layer="conversation"))[0].startswith("Seville")

@@ -37,6 +37,8 @@ FLOW = {
     "shelf",
     "spaces",
     "overtaken",
+    "found",
+    "precedence",
     "ties",
     "uptake",
     "aside",
