@@ -61,7 +61,7 @@ def _asked_of_profile(scored: Sequence[Scored], question: Question, first: Seque
             fact = among.index.records[row]
             places = [place_of[id] for id in tellers(fact) if id in place_of]
             begun = fact.valid_from is None or fact.valid_from <= question.at
-            if places and begun and may_ask_for(question.text, str(fact.data["key"])):
+            if places and begun and may_ask_for(question.text, str(fact.data.get("key", ""))):
                 found.append(min(places))
     return sorted(found)[:OF_THE_PROFILE_MAX]
 

@@ -118,6 +118,8 @@ def former_of(record: Record) -> tuple[Former, Sequence[str]] | None:
     if layer not in FACT_LAYERS or record.valid_to is None:
         return None
     told = own_data(record)
+    if "value" not in told:
+        return None
     fact = str(record.data["of"]) if entry else record.id
     tellings = [*told.get("tellings", ()), *([told["voided"]["by"]] if "voided" in told else ())]
     return Former(fact, str(told["value"]), record.valid_to), _messages(tellings)
@@ -125,7 +127,7 @@ def former_of(record: Record) -> tuple[Former, Sequence[str]] | None:
 
 def said_instead(fact: Record, former: Former, message: str, at: int) -> Sequence[str]:
     """The ids of what tells how things are at a given time, now that a value is over; none if it is not."""
-    if former.until > at:
+    if former.until > at or "value" not in fact.data:
         return ()
     is_over = fact.valid_to is not None and fact.valid_to <= at
     if not is_over and has_value(fact, former.value):

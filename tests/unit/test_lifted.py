@@ -7,7 +7,16 @@ import pytest
 
 from recollect.overtaken import Overtaken
 from recollect.policies.facts import Telling
-from recollect.policies.overtaken import Said, asks_for_before, lifted, restated
+from recollect.policies.overtaken import (
+    Former,
+    Said,
+    asks_for_before,
+    former_of,
+    lifted,
+    restated,
+    said_instead,
+    tellers,
+)
 from recollect.records import BLANK, DAY_MS, Record
 
 
@@ -66,6 +75,12 @@ def test_questions_for_how_things_were(question):
 @pytest.mark.parametrize("question", ["Where do I live?", "What did I say my address is?", "Who is my doctor?"])
 def test_questions_for_how_things_are(question):
     assert not asks_for_before(question)
+
+
+def test_a_fact_that_somebody_else_wrote_without_a_value_is_no_former_value():
+    assert former_of(BLANK.with_(id="odd", layer="fact", valid_to=5)) is None
+    assert said_instead(BLANK.with_(id="odd", layer="fact"), Former("odd", "Oslo", 5), "m1", 9) == ()
+    assert list(tellers(BLANK.with_(id="odd", layer="fact"))) == ["odd"]
 
 
 def test_a_past_value_is_noted_by_the_messages_that_told_it_until_its_record_goes():
