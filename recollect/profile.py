@@ -29,6 +29,7 @@ from recollect.pace import Pace, apart
 from recollect.policies.facts import (
     EVER,
     SURE,
+    TO_BE_FORGOTTEN,
     UNTRUE,
     Claim,
     Telling,
@@ -379,7 +380,7 @@ class Facts(Handle):
                 over = replace(claim, value="", kind="ends", valid_from=None, valid_to=claim.since, reason="moved")
                 ends += [replace(over, key=key_of(name)) for name in follow if name not in said]
             ends += await self._at_odds(claim, all_rows) if claim.kind == "says" else ()
-            ends += await self._resumed(claim, await self._heads(claim.key)) if claim.kind == "denies" else ()
+            ends += await self._resumed(claim, await self._heads(claim.key)) if _brings_back(claim) else ()
         return ends
 
     async def _resumed(self, denial: Claim, heads: Sequence[Record]) -> list[Claim]:
@@ -424,7 +425,7 @@ class Facts(Handle):
         if draft.ends and kind.name in PARTLY_NAMED:
             claim = replace(claim, value=await self._full_name(kind, draft.value))
         if draft.corrects:
-            return correction(claim, draft.instead_of)
+            return correction(claim, draft.instead_of, TO_BE_FORGOTTEN if draft.data.get("forget") else "")
         if draft.value or not draft.ends or not kind.many:
             return [claim] if draft.value or draft.ends else []
         heads = await self._heads(kind)
@@ -456,7 +457,7 @@ class Facts(Handle):
             raise Conflict("the id of this fact is taken by another memory", field="id")
         line = lines.get(id) or Timeline(head, behind=tuple(spell for _, spell in entries_behind(head, known)))
         decided = decide(line, claim, now)
-        lines[id] = resettled(decided, now) if claim.kind == "denies" and decided is not line else decided
+        lines[id] = resettled(decided, now) if _brings_back(claim) and decided is not line else decided
 
     def _since_the_wrong_one(self, lines: Mapping[str, Timeline], claim: Claim) -> Claim:
         """The claim, dated: in a set, a value that corrects another counts from when that one was thought to begin.
@@ -580,6 +581,11 @@ async def read_profile(
         preferences=settings,
         last_interaction=None if last_at is None else as_datetime(last_at),
     )
+
+
+def _brings_back(claim: Claim) -> bool:
+    """Whether what a value had ended holds again: that value was never true, and not merely to be forgotten."""
+    return claim.kind == "denies" and claim.reason != TO_BE_FORGOTTEN
 
 
 def _is_as_read(head: Record, read: Record) -> bool:

@@ -90,10 +90,11 @@ def retracted(text: str, stated: Callable[[str], Sequence[Draft]]) -> Iterator[D
         if may_forget and (asked := _FORGET_MY.fullmatch(sentence)) and (key := _key(asked)):
             yield Draft("fact", key.name, "", CONFIDENCE, span, ends=True)
             continue
-        denied = _NEVER_SAID.fullmatch(sentence) or _NEVER_DID.fullmatch(sentence)
-        denied = denied or (_FORGET_THAT.fullmatch(sentence) if may_forget else None)
-        if denied:
+        if denied := _NEVER_SAID.fullmatch(sentence) or _NEVER_DID.fullmatch(sentence):
             yield from _denied(denied, text, span, stated)
+        elif may_forget and (asked := _FORGET_THAT.fullmatch(sentence)):
+            for draft in _denied(asked, text, span, stated):
+                yield replace(draft, data={**draft.data, "forget": True})
 
 
 def _denied(

@@ -46,6 +46,8 @@ ENDS_KEPT = 16
 UNTRUE = ("not_taken", "corrected", "rejected", "undone")
 """The statuses of a spell that holds at no time."""
 
+TO_BE_FORGOTTEN = "the user asked to forget it"
+"""The reason of a denial that does not say what was true instead: what it had ended stays ended."""
 UNHEARD = "unheard"
 """In the data of a head: who said what was already rejected, as `mark:message`. If that is undone, they count."""
 UNHEARD_KEPT = 32

@@ -26,10 +26,21 @@ async def test_what_is_taken_back_is_in_no_profile_and_no_context(memory, taken_
     assert "Bern" not in profile.text and "Bosch" in profile.text
 
 
+async def test_what_it_had_replaced_is_not_brought_back(memory):
+    ann, known = await profile_after(memory, "I live in Oslo.", "I moved to Bern.", "Forget that I live in Bern.")
+    assert known == {}
+    assert [(fact.value, fact.status) for fact in await ann.facts.history("city")][-1] == ("Bern", "corrected")
+
+
+async def test_what_was_never_so_brings_back_what_it_had_replaced(memory):
+    _, known = await profile_after(memory, "I live in Oslo.", "I live in Bern.", "I never said I live in Bern.")
+    assert known == {"city": "Oslo"}
+
+
 async def test_it_is_kept_in_the_history_with_its_source(memory):
     ann, _ = await profile_after(memory, "I live in Bern.", "Forget that I live in Bern.")
     (fact,) = await ann.facts.history("city")
-    assert (fact.value, fact.status) == ("Bern", "corrected")
+    assert (fact.value, fact.status, fact.reason) == ("Bern", "corrected", "the user asked to forget it")
 
 
 @pytest.mark.parametrize(
