@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from recollect.enrich import Draft
 from recollect.enrich.sentences import SENTENCE_MAX, lowered
-from recollect.policies.keys import KEYS, Key
+from recollect.policies.keys import KEYS, PREFERENCES, Key
 
 CONFIDENCE = 0.85
 
@@ -54,7 +54,7 @@ _NEVER_DID = re.compile(
     r"(?: at all| before)?(?:[,;:][^?]*)?[.!]*\s*"
 )
 _PRESENT = (
-    (re.compile(r"(?:'ve| have)? never (?:actually |ever )?", re.IGNORECASE), " "),
+    (re.compile(r"(?:'ve| have)? never (?:actually |ever )?(?=lived\b|worked\b|studied\b)", re.IGNORECASE), " "),
     (re.compile(r"\A(i|we) was\b", re.IGNORECASE), r"\1 am"),
     (re.compile(r"\A(i|we) (live|work|like)e?d\b", re.IGNORECASE), r"\1 \2"),
     (re.compile(r"\A(i|we) had\b", re.IGNORECASE), r"\1 have"),
@@ -88,7 +88,8 @@ def retracted(text: str, stated: Callable[[str], Sequence[Draft]]) -> Iterator[D
             continue
         may_forget = is_meant and not any(asks[:number] + asks[number + 1 :])
         if may_forget and (asked := _FORGET_MY.fullmatch(sentence)) and (key := _key(asked)):
-            yield Draft("fact", key.name, "", CONFIDENCE, span, ends=True)
+            layer = "preference" if key.name in PREFERENCES else "fact"
+            yield Draft(layer, key.name, "", CONFIDENCE, span, ends=True)
             continue
         if denied := _NEVER_SAID.fullmatch(sentence) or _NEVER_DID.fullmatch(sentence):
             yield from _denied(denied, text, span, stated)

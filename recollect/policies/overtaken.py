@@ -49,8 +49,6 @@ _OF_BEFORE = pattern_of(
     r"|until|history|did (?:i|we)(?! (?:say|tell|mention|ask|write))|(?:was|were) (?:i|we|my|our))\b",
     re.IGNORECASE,
 )
-
-
 OF_THE_PROFILE_MAX = 3
 """How many values of the profile come first: of a key that has many values, search finds the best."""
 _OF_ONESELF = pattern_of(r"\b(?:i|i'm|i’m|my|me|mine|we|our|ours)\b", re.IGNORECASE)

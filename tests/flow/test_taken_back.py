@@ -81,3 +81,8 @@ async def test_whoever_is_rejected_in_the_profile_leaves_the_graph_too(memory):
     await ann.facts.reject("pet", "Admiral")
     await memory.work()
     assert [relation.names[1] for relation in await ann.graph.relations()] == ["Ingrid"]
+
+
+async def test_a_setting_is_taken_back_like_a_fact(memory):
+    ann, _ = await profile_after(memory, "I like dark mode.", "Forget my theme.")
+    assert (await ann.profile()).preferences == {}

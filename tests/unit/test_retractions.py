@@ -31,6 +31,8 @@ def taken_back(text: str) -> list[tuple[str, str]]:
         ("No, I never lived in Bern!", ("city", "Bern")),
         ("I've never worked at Google.", ("employer", "Google")),
         ("Forget my city.", ("city", "")),
+        ("Forget my theme.", ("theme", "")),
+        ("Forget that I never eat meat.", ("avoids", "meat")),
         ("Could you forget where I work?", ("employer", "")),
         ("Please delete my address from your memory", ("city", "")),
     ],
