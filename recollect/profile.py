@@ -208,7 +208,10 @@ class Facts(Handle):
         reason: str = "",
         source_message_id: str | None = None,
     ) -> Fact:
-        """State the right value, and that the previous one never was true: it stays in the history, true at no time."""
+        """State the right value, and that the previous one never was true: it stays in the history, true at no time.
+
+        Like a confirmed value, it yields only to what the user says surely afterwards.
+        """
         kind = checked_key(key)
         wrong = "" if instead_of is None else self._masked_value(kind, validate.fact_value(instead_of, "instead_of"))
         if kind.many and not wrong:
@@ -238,7 +241,10 @@ class Facts(Handle):
         return await self._about(key, value, "denies", reason=self._reason(reason))
 
     async def confirm(self, key: str, value: str | None = None) -> list[Fact]:
-        """State that it is right: its confidence rises, and merely learned values no longer replace it."""
+        """State that it is right: its confidence rises, and nothing that was said before replaces it.
+
+        What the user says surely afterwards does ("I moved to York"), unless the value is pinned.
+        """
         return await self._about(key, value, "confirms", confidence=SURE)
 
     async def pin(self, key: str, value: str | None = None) -> list[Fact]:

@@ -1191,7 +1191,10 @@ class Facts(Opened):
         reason: str = "",
         source_message_id: str | None = None,
     ) -> Fact:
-        """State the right value, and that the previous one never was true: it stays in the history, true at no time."""
+        """State the right value, and that the previous one never was true: it stays in the history, true at no time.
+
+        Like a confirmed value, it yields only to what the user says surely afterwards.
+        """
         return self._running.run(
             "Facts.correct",
             self._inner.correct(key, value, instead_of=instead_of, reason=reason, source_message_id=source_message_id),
@@ -1209,7 +1212,10 @@ class Facts(Opened):
         return self._running.run("Facts.reject", self._inner.reject(key, value, reason=reason))
 
     def confirm(self, key: str, value: str | None = None) -> list[Fact]:
-        """State that it is right: its confidence rises, and merely learned values no longer replace it."""
+        """State that it is right: its confidence rises, and nothing that was said before replaces it.
+
+        What the user says surely afterwards does ("I moved to York"), unless the value is pinned.
+        """
         return self._running.run("Facts.confirm", self._inner.confirm(key, value))
 
     def pin(self, key: str, value: str | None = None) -> list[Fact]:

@@ -780,10 +780,14 @@ def is_sure(spell: Record, known_at: int = EVER) -> bool:
 
 
 def _holds_against(head: Record, claim: Claim) -> bool:
-    """True when the claim may not change the head: it is unsure, or only learned where people have decided."""
+    """True when the claim may not change the head: it is unsure, or only learned where people have decided.
+
+    A confirmation decides about what was said until then: what the user says later is news. A pin decides for good.
+    """
     if not claim.is_sure and is_sure(head):
         return True
-    kept = head.data.get("pinned") or head.data["status"] == "confirmed"
+    confirmed = head.data["status"] == "confirmed" and claim.at <= head.data["last_seen"]
+    kept = head.data.get("pinned") or confirmed
     return bool(kept) and claim.status == "learned" and claim.at < end_of(head)
 
 

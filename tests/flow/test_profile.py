@@ -213,6 +213,20 @@ async def test_only_what_is_current_can_be_confirmed_pinned_ended_or_rejected(fa
         await facts.confirm("city")
 
 
+@pytest.mark.parametrize("verb", ["confirm", "correct"])
+async def test_what_a_user_vouched_for_follows_them_when_they_move(ledger, facts, clock, verb):
+    await learn(ledger, found("I live in Oslo.", "city", "Oslo" if verb == "confirm" else "Olso", clock()))
+    clock.advance(days=1)
+    earlier = clock()
+    clock.advance(days=1)
+    await (facts.confirm("city") if verb == "confirm" else facts.correct("city", "Oslo"))
+    await learn(ledger, found("I'm in Rome, I live here.", "city", "Rome", earlier))
+    assert await values(facts, "city") == ["Oslo"], "said before, read later"
+    clock.advance(days=90)
+    await learn(ledger, found("I moved to York.", "city", "York", clock()))
+    assert await values(facts, "city") == ["York"]
+
+
 async def test_a_pinned_fact_stays_until_it_is_unpinned(ledger, facts, clock):
     await facts.add("city", "Oslo")
     (pinned,) = await facts.pin("city")

@@ -223,16 +223,28 @@ def test_correcting_a_value_that_is_not_current_is_an_ordinary_claim():
     assert named.intervals() == [("Oslo", 10, 10), ("Bergen", 10, None)]
 
 
-def test_a_pinned_or_confirmed_value_is_not_replaced_by_a_learned_one():
-    for kind in ("pins", "confirms"):
-        place = Place(said("Oslo", 10), told("Oslo", 15, kind, confidence=0.5), said("Rome", 20))
-        assert place.current() == "Oslo"
-        assert place.history()[-1] == ("Rome", 20, 20, "not_taken")
-        place.take(said("", 30, "ends"))
-        place.take(said("Bergen", 40, "corrects"))
-        assert place.current() == "Oslo"
-        place.take(told("Bergen", 50))
-        assert place.current() == "Bergen", "what is told outright replaces it"
+def test_a_pinned_value_is_not_replaced_by_a_learned_one():
+    place = Place(said("Oslo", 10), told("Oslo", 15, "pins", confidence=0.5), said("Rome", 20))
+    assert place.current() == "Oslo"
+    assert place.history()[-1] == ("Rome", 20, 20, "not_taken")
+    place.take(said("", 30, "ends"))
+    place.take(said("Bergen", 40, "corrects"))
+    assert place.current() == "Oslo"
+    place.take(told("Bergen", 50))
+    assert place.current() == "Bergen", "what is told outright replaces it"
+
+
+def test_a_confirmed_or_corrected_value_holds_against_what_was_said_before_and_yields_to_what_is_said_later():
+    for vouched in (told("Oslo", 15, "confirms"), told("Oslo", 15, "corrects", status="confirmed", instead_of="Osl")):
+        place = Place(said("Osl" if vouched.kind == "corrects" else "Oslo", 10), vouched)
+        place.take(said("Rome", 12))
+        assert place.current() == "Oslo", "a message from before, read later"
+        assert place.history()[-1][::3] == ("Rome", "not_taken")
+        place.take(said("Rome", 20, confidence=0.4))
+        assert place.current() == "Oslo", "what is unsure"
+        place.take(said("Rome", 30))
+        assert place.current() == "Rome", "the user has moved"
+        assert {("Oslo", 10, 30), ("Rome", 30, None)} <= set(place.intervals())
 
 
 def test_an_unpinned_value_is_replaced_like_any_other():
