@@ -44,6 +44,14 @@ _ONCE = re.compile(
     r"|(?<!not just )today"
     r"|convert|here(?:'s| is)|would you)\b"
 )
+_FOR_OTHERS = re.compile(
+    r"\b(?:in|for|on|to) (?:(?:my|our|all|any|the) )*(?:e-?mails?|mails|letters|posts|quotes|invoices|newsletters"
+    r"|tweets"
+    r"|captions|texts|messages|replies|slides|reports|essays|commit messages|commits|docs|documentation|articles"
+    r"|pr descriptions)(?: (?:to|for) (?!me\b|you\b)(?:[\w'-]+ ?){1,3}|(?=[\s\x00]*(?:[,.;!]|\Z))"
+    r"|(?= (?:please|pls|plz|thanks|ever|anymore)\b))"
+)
+"""What is written for others: "no emojis in mails to customers" is said of those, not of the answers."""
 _ANSWERS = r"(?:answers?|repl(?:y|ies)|responses?|explanations?|messages?|summaries|outputs?)"
 _AVOID = (
     r"(?:no(?: more)?|don't (?:use|add|include|give me|write|put|send|like|want|need|ever use)|do not (?:use|add"
@@ -78,6 +86,10 @@ _THINGS = {
     "filler": "filler|fluff|flattery|pleasantries",
     "paragraphs": "(?:full |short )?paragraphs",
     "em dashes": "em[- ]dashes",
+    "exclamation marks": "exclamation (?:marks|points)",
+    "American spelling": "american (?:spellings?|english)|americanisms",
+    "abbreviations": "abbreviations|acronyms",
+    "slang": "slang",
     "sources": "sources|citations|references",
     "analogies": "analogies|metaphors",
 }
@@ -104,12 +116,14 @@ _UNITS = {
 _TOPIC = re.compile(
     r"\b(?:answer|repl|respon|explain|explan|messag|summar|output|emo|smiley|short|brief|concise|succinct|terse|crisp"
     r"|point|chase|rambl|verbose|wordy|brevity|detail|thorough|long|dark|light|2?4|12[- ]|comment|code\b|metric"
-    r"|imperial|celsius|centigrade|fahrenheit|kilo|km\b|kg\b|miles|si units|us cust|us doll|american|british|price"
+    r"|imperial|celsius|centigrade|fahrenheit|kilo|km\b|kg\b|miles|si units|us cust|us doll|american|british"
+    r"|uk (?:eng|spell)|price"
     r"|cost|amount|money|currency|euro|dollar|pound|rupee|tone|casual|informal|relaxed|laid|chill|like a|formal"
     r"|friendly|warm|professional|business|direct|blunt|straight|no-|frank|candid|honest|brutal|playful|humo|funny"
     r"|witty|sarcas|joke|gentl|kind\b|encourag|supportive|patient|polite|simple|plain|layman|bullet|list|number|table"
     r"|markdown|head(?:er|ing)|example|step|disclaimer|caveat|warning|technical|jargon|filler|fluff|flatter|pleasantr"
-    r"|paragraph|full|em[- ]dash|source|citation|reference|analog|metaphor|sugar|minimal|quick|tight|compact"
+    r"|paragraph|full|em[- ]dash|exclam|abbrev|acronym|slang|source|citation|reference|analog|metaphor|sugar|minimal"
+    r"|quick|tight|compact"
     r"|one[- ]line|bite|in-depth|comprehensive)"
 )
 """A first filter: without one of these no rule can match, and most sentences have none."""
@@ -157,6 +171,12 @@ _RULES: tuple[_Rule, ...] = (
         rf"\b(?:be|keep (?:it|things|them|everything)|answer|reply|respond)(?: more| very)? (?:{_SHORT}|briefly"
         r"|concisely)\b"),
     _rule("verbosity", "concise",
+        r"\b(?:write|talk|speak|reply|answer|respond|explain|text)(?: things)?(?: back)?(?: to)? me (?:a (?:bit|lot"
+        r"|little) |much |way |more |in )*(?:shorter|less wordy|briefly|concisely|fewer words)\b", True, 0.8),
+    _rule("verbosity", "concise",
+        r"\A(?:(?:and|but|also|ok|sorry|honestly|btw) )*(?:your|ur) (?:answers|replies|responses|messages|explanations)"
+        r" are (?:all |always |just |still )*(?:(?:way|much|a bit|far) )?too (?:long|wordy|verbose)\b", True, 0.8),
+    _rule("verbosity", "concise",
         r"\b(?:get|cut|go|come) (?:straight |right )?to the (?:point|chase)\b(?! (?:where|that|of|when)\b)"
         r"|\bdon't (?:ramble|be (?:so "
         r"|too )?(?:verbose|wordy|long-winded))\b|\b(?:prefer|like|want) (?:brevity|conciseness|it (?:short|brief"
@@ -202,6 +222,10 @@ _RULES: tuple[_Rule, ...] = (
         rf"|a little more )?(?:{words})\b", True) for value, words in _TONES.items()),
     _rule("reply_language", "British English",
         r"\b(?:use|prefer|want|keep|stick to) british (?:english|spelling)\b", True),
+    _rule("reply_language", "British English",
+        r"\A(?:(?:and|also|please|ok) )*(?:british|uk) (?:english|spellings?)(?: only)?,? (?:please|pls|plz|thanks"
+        r"|always"
+        r"|from now on)\b", True, 0.75),
     _rule("reply_language", "American English", r"\b(?:use|prefer|want) american (?:english|spelling)\b", True),
     _rule("tone", "direct", r"\b(?:don't|do not|dont|no need to|never) sugar-?coat\b", True, 0.8),
     *(_rule("currency", value,
@@ -320,12 +344,18 @@ def preferences(sentence: Sentence) -> list[Draft]:
     [('reply_language', 'French')]
     """
     asked = list(_asked_for(sentence))
+    if any(draft.layer == "preference" for draft in asked) and (elsewhere := _FOR_OTHERS.search(sentence.low)):
+        words = sentence.text.rstrip(" .!\x00")
+        span = sentence.start, sentence.start + len(words)
+        return [Draft("learning", "preference", words, 0.72, span)] if elsewhere.start() else []
     return [] if asked and _ONCE.search(sentence.low) else asked
 
 
 def _asked_for(sentence: Sentence) -> Iterator[Draft]:
     """The same, and what is asked for only once."""
     low = sentence.low
+    if _OTHERS_WISH.match(low):
+        return
     topical = _TOPIC.search(low) is not None
     may_name_language = low.startswith("in ") or any(map(low.__contains__, _BEFORE_A_LANGUAGE))
     lasting = (topical or may_name_language) and _LASTING.search(low) is not None
@@ -354,6 +384,12 @@ def _asked_for(sentence: Sentence) -> Iterator[Draft]:
         yield from _tastes(sentence)
 
 
+_OTHERS_WISH = re.compile(
+    r"(?:(?:my|our|his|her|the) (?:[\w'-]+ ){1,2}|he |she |they )(?:says?|said|told|tells|wants?|insists?|prefers?"
+    r"|likes?"
+    r"|loves?|hates?|asked|asks)\b"
+)
+"""What somebody else wants: "my boss says no emojis"."""
 _OWN_HABIT = re.compile(r"\bi (?:never|don't|do not|dont) (?:ever )?(?:use|add|include|write|put|send)\b")
 """What the user does in their own texts is not a request about the answers."""
 _OWN_DOING = re.compile(
@@ -428,6 +464,28 @@ _INSTRUCTION = re.compile(
     r"|any) (?:single )?"
     r"(?:answers?|repl(?:y|ies)|responses?|messages?|sentences?|explanations?|time)\b).{3,150})"
 )
+_WHEN_SAID = re.compile(
+    r"(?:(?:and|so|also|please|ok|from now on|remember|btw|by the way)[\s,]{1,2}){0,3}(?:when(?:ever)?|every time|if"
+    r"|any ?time) i (?:just |only )?(?:say|type|write|ask(?: you)? (?:for|to|about)|paste|send(?: you)?|give you"
+    r"|show you"
+    r"|tell you|upload|drop|post)\b(?! (?:that i|i)\b)[^.!?]{2,80}?(?:, (?:then )?| then |(?<=\x00) ?)(?:please |just"
+    rf" |only |always |never |don't |dont |do not |i want you to |you (?:should |must |can )?)*(?:{_VERB}|(?:run|open"
+    rf"|do"
+    r"|make|keep|look|list|reply|describe|convert|fix|review|compare|pick|draw|count|sort|stop|wait|go|take)\b"
+    r"|(?<=i want you to )\w).{3,150}|(?:(?:and|so|also)[\s,]{1,2})*(?:when(?:ever)?|if) i (?:just )?(?:say|write|type)"
+    r" [^.!?,]{2,40},? (?:it means|that means|i mean|i always mean|i'm talking about|you can take that as) .{3,80}"
+)
+"""What certain words of the user stand for: "when I say \"ship it\", run the tests and open the PR"."""
+_NOT_THAT = re.compile(
+    r"(?:(?:we|please|and|also|so) )*(?:use|write|format|name|indent|deploy|log|lint|style|tests?|queries|commits?"
+    r"|branches|dates|times|prices|imports|errors|names|variables|indentation) [^,.!?]{2,50}, never"
+    r" (?!again\b|mind\b|ever\b|the\b|an?\b|in\b|on\b|at\b|for\b|when\b|stops?\b|fails?\b"
+    r"|works?\b)[\w .+/'-]{2,30}\W*\Z"
+)
+"""A rule in few words: "tests with pytest, never unittest"."""
+_AND_ALSO = re.compile(r"(?:and |also |so )+")
+_LEADS = re.compile(r"[^:.!?\x00]{3,40}: (?=\w)")
+"""What comes before a colon, when the sentence goes on behind it: "our conventions: always use ruff"."""
 _WHEN_YOU = re.compile(
     r"i (?:really |also |just )*(?:don't like|dont like|do not like|hate|can't stand|dislike|like|love"
     r"|prefer) (?:it )?when you"
@@ -454,9 +512,17 @@ def _instructions(sentence: Sentence) -> Iterator[Draft]:
     match = _INSTRUCTION.match(low) or (_WHEN_YOU.match(low) if " when you " in low else None)
     if match is None and (" always " in low or " never " in low) and (before := _BEFORE_IT.match(low)):
         match = _INSTRUCTION.match(low, before.end())
+    if match is None and ": " in low and (led := _LEADS.match(low)):
+        match = _INSTRUCTION.match(low, led.end()) or _NOT_THAT.match(low, led.end())
+    if match is None and " i " in low:
+        match = _WHEN_SAID.match(low)
+    if match is None and ", never " in low:
+        match = _NOT_THAT.match(low)
     if match and not _PROVERBS.search(match.group()) and match.group().replace("\x00", "").strip(" .,!"):
-        words = sentence.text[match.start() : match.end()].strip()
-        yield Draft("learning", "preference", words, 0.72, _span(sentence, match))
+        joint = _AND_ALSO.match(low, match.start())
+        first, last = joint.end() if joint else match.start(), match.end()
+        words = sentence.text[first:last].strip()
+        yield Draft("learning", "preference", words, 0.72, (sentence.start + first, sentence.start + last))
 
 
 def _tastes(sentence: Sentence) -> Iterator[Draft]:

@@ -348,12 +348,17 @@ _WISHED = pattern_of(
 """A polite wish behind its reason: "my eyes are tired, so could you keep your answers short?"."""
 
 
+_WHEN_TOLD = pattern_of(r"when i (?:just |only )?(?:say|type|write|ask|paste|send|give|show|tell|upload|drop|post)\b")
+"""When a standing request applies, which is no question: "when I say \"ship it\", run the tests"."""
+
+
 def _statement_end(low: str, mark: str) -> int:
     """How far a sentence is a statement: all of it, up to its question, or not at all."""
     opened = OPENERS.match(low)
     begins = opened.end() if opened else 0
     if _ASKED.match(low, begins):
-        return len(low) if _POLITE.match(low, begins) else 0
+        standing = _POLITE.match(low, begins) or ("?" not in mark and _WHEN_TOLD.match(low, begins))
+        return len(low) if standing else 0
     for asked in _ASKED_LATER.finditer(low, begins):
         at = asked.start()
         if (wished := _WISHED.match(low, at)) and _POLITE.match(low, wished.end()):
@@ -458,7 +463,8 @@ _INTRODUCES = pattern_of(
     r"|your (?:notes|files?|records?"
     r"|memory)|heads[- ]up|follow-?up(?: q(?:uestion)?)?|disclosure|confession|in general|(?:quick|another|one"
     r"|my) question|nutshell|starters"
-    r"|always|forget|ooc)"
+    r"|(?:(?:coding|code|team|our|my|house|project|ground) )*conventions|(?:ground|house|coding|team) rules"
+    r"|(?:our|my|coding|code|team|house) (?:style|rules|standards|guidelines)|always|forget|ooc)"
     r"|\A(?:(?:quick|another|one|next|small|random|weird|dumb|stupid|last|a|two|first) )*(?:question|thing|point"
     r"|request|favou?r|note"
     r"|intro(?:duction)?) (?!is\b|was\b|says?\b|reads?\b)[^:\x00]{2,60}|\A)[\s\x00]*\Z"

@@ -696,11 +696,11 @@ OTHER_WORDS = {
     "weight": "kilo kg lb pound",
     "height": "1. 1, 1m cm ft foot feet '",
     "medication": "statin",
-    "verbosity": "short brief point",
+    "verbosity": "short brief point too fewer",
     "emoji": "emoji",
     "reply_language": "spelling",
     "units": "ounces km",
-    "format": "never skip don't stop",
+    "format": "never skip don't stop american",
     "tone": "honest casual formal blunt",
 }
 """What may be said instead, by key, where the value is a standard word for it."""
