@@ -66,6 +66,16 @@ _PARTICIPLE = (
     r"(?:currently )?(?:living|based|working|studying|originally|residing|employed)\s(?:in|at|as|for|from|by|with)"
 )
 _PARTICIPLES = re.compile(_PARTICIPLE)
+WITHIN_WORK = (
+    r"(?:(?:on|in) (?:an?|the) (?:[\w&/-]+ ){0,3}(?:ward|unit|team|floor|desk|shift|department|dept|division|squad"
+    r"|section|group"
+    r"|lab|icu|itu|nicu|hdu|a&e|er)\b"
+    r"|(?:on|in) (?!(?:an?|the|my|our|his|her|their|your|this|that|holidays?|break|leave|vacation|bed|line|town|front"
+    r"|queue"
+    r"|person|love|trouble|hospital|prison|jail|court|tears|lockdown|quarantine|time|site|vacation|a-?level|residence"
+    r"|recovery|rehab|therapy)\b)[\w&/-]+(?: [\w&/-]+){0,2}?(?= at \w))"
+)
+"""What somebody works on, within the place they work at: "a nurse on the children's ward at St Mary's"."""
 _JOINED = re.compile(
     # Only a space or a mark can join, so this lookahead rejects most letters at once.
     # Within a number a comma joins nothing: "I'm 1,70 m".
@@ -81,8 +91,7 @@ _JOINED = re.compile(
             rf"\s(?=(?P<participle>{_PARTICIPLE})\b)",
             rf"\s(?:(?:thing|problem|issue|trouble|catch|truth|reason|point) (?:is|are) that"
             rf"|and that)\s(?=(?:{_I})\b)",
-            r",\s(?=(?P<role>[a-z-]+(?: [a-z-]+){0,3}) (?:(?:at|in|from|for|with)\b"
-            r"|on (?:an?|the) (?:[\w-]+ ){1,2}(?:ward|unit|team|floor|desk)\b))",
+            rf",\s(?=(?P<role>[a-z-]+(?: [a-z-]+){{0,3}}?) (?:(?:at|in|from|for|with)\b|{WITHIN_WORK}))",
         )
     )
     + ")"
@@ -312,7 +321,8 @@ _STARTS = re.compile(
     r"(?:(?:currently|now|just|recently|finally|also) )?(?:(?:was )?(?P<was>born|diagnosed|raised|hired|laid off)"
     r"|(?P<been>been)|living in|residing in|based (?:in|out of)|working (?:as|at|for)|employed (?:at|by|with|as)"
     r"|originally from|live in|reside in|work (?:as|at|for)|grew up|moved|relocated|started|joined|got|bought|adopted"
-    r"|left|quit|graduated|turned|switched|sold|broke up|became|studied|handed in|picked up|love"
+    r"|left|quit|graduated|turned|switched|sold|replaced|swapped|traded in|broke up|became|studied|handed in"
+    r"|picked up|love"
     r"|gave up|stopped taking|came off"
     r"|enjoy(?! (?:the|your|yourself|it|this|that|every|each|an?)\b)"
     r"|did my (?:phd|masters?|master's|mba|degree|bachelors?|bachelor's)|(?:don't|dont) (?:live|work|drive|speak"
@@ -338,7 +348,7 @@ _GOES_ON = re.compile(
 _FINITE = re.compile(
     r"(?:(?:currently|now|just|recently|finally|also) )?(?:was|grew|moved|relocated|started|joined|got|bought|adopted"
     r"|left|quit|graduated|turned"
-    r"|switched|sold|broke|became|studied|handed|picked|did|gave|stopped|came)\b"
+    r"|switched|sold|replaced|swapped|traded|broke|became|studied|handed|picked|did|gave|stopped|came)\b"
 )
 _DANGLING = re.compile(r"[^,]{2,30}, (?:this|that|the|these|those|it|he|she|they|his|her|its|my|our)\b")
 """Somebody or something else is meant: "originally from Lagos, this dish ..."."""

@@ -23,7 +23,7 @@ from recollect.enrich.interests import activity
 from recollect.enrich.languages import is_foreign_reply
 from recollect.enrich.livelihood import role_at
 from recollect.enrich.names import LANGUAGES, PROGRAMMING_LANGUAGES
-from recollect.enrich.people import HAVE, have
+from recollect.enrich.people import ANY_RELATION, HAVE, KEY_OF_RELATION, have
 from recollect.enrich.repairs import is_repaired
 from recollect.enrich.sentences import Sentence, lowered
 from recollect.enrich.values import Said, Value, in_table, known, listed, organisation, person, places
@@ -197,6 +197,39 @@ def names_put_right(sentences: list[Sentence], answered: str) -> Iterator[Draft]
         if alike and (used or not answered):
             span = clause.span(match.start(), match.end("old"))
             yield Draft("fact", "name", right.text, 0.8, span, corrects=True, instead_of=wrong.text)
+
+
+_THEIR_NAME = re.compile(
+    r"(?:(?:his|her|its|their|the) (?:(?P<kind>[a-z]+)'s )?name(?:'s|s| is| was)(?: actually| really)?|(?:he|she|it"
+    r"|they)"
+    r"(?:'s|'re| is| are) (?:actually |really )?(?:called|named)) (?P<new>[^\W\d_][\w'’-]+)(?: (?:with|without)"
+    r" .{1,20}?)?(?:,| and)? (?:not|instead of|rather than) (?P<old>[^\W\d_][\w'’-]+)\W*\Z"
+)
+
+
+def other_names_put_right(sentences: list[Sentence], answered: str) -> Iterator[Draft]:
+    """'No, his name is Rex, not Max' after an answer that says who Max is: "Your dog Max ..."."""
+    for sentence in sentences if answered else ():
+        denied = _DENIED.match(sentence.low)
+        match = _THEIR_NAME.match(sentence.low, denied.end() if denied else 0)
+        if match is None:
+            continue
+        clause = Clause(sentence.text, sentence.low, sentence.start, sentence.start)
+        right, wrong = (person(clause, match.start(part), named=True) for part in ("new", "old"))
+        if right is None or wrong is None:
+            continue
+        named = re.escape(wrong.text.lower())
+        whose = re.compile(
+            rf"\byour (?:[\w-]+ ){{0,2}}?(?P<first>{ANY_RELATION}),? (?:called |named )?{named}\b"
+            rf"|\b{named}(?:,| is) your (?:[\w-]+ ){{0,2}}?(?P<second>{ANY_RELATION})\b"
+        ).search(lowered(answered))
+        if whose:
+            relation = whose["first"] or whose["second"]
+            span = clause.span(match.start(), match.end("old"))
+            key = KEY_OF_RELATION[relation]
+            yield Draft(
+                "fact", key, right.text, 0.85, span, corrects=True, instead_of=wrong.text, data={"kind": relation}
+            )
 
 
 def _joined(sentences: list[Sentence]) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from recollect.enrich import Draft
-from recollect.enrich.clauses import Clause
+from recollect.enrich.clauses import WITHIN_WORK, Clause
 from recollect.enrich.names import (
     CITIES,
     COUNTRIES,
@@ -31,6 +31,7 @@ from recollect.enrich.values import (
     since,
 )
 from recollect.enrich.vocabulary import FORMER, GAMES, INDUSTRIES, NOT_AN_OCCUPATION_BEFORE, OCCUPATIONS
+from recollect.policies.dates import DAYS, MONTHS
 
 # ── Occupation ───────────────────────────────────────────────────────────────────────────────────
 
@@ -179,7 +180,7 @@ _SAID_OF_ANYBODY = words(
 )
 _ROLE_END = re.compile(
     r"[\s\x00]*(?:[,.;!()\x00]|\Z|in (?!the\b|a\b|this\b|my\b)|(?:and|but|so|at|for|with|who|by|from|here|now|since"
-    r"|because|too|working|living|based|near)\b)"
+    rf"|because|too|working|living|based|near)\b|{WITHIN_WORK})"
 )
 _NOT_MEANT = re.compile(
     r"\b(?:according to|basically|practically|pretty much|almost|at this point|at heart|of life"
@@ -234,11 +235,14 @@ def role_at(said: Said, at: int) -> Value | None:
         return None
     so_far: list[str] = []
     best, place = None, at
-    for word in match.group().split(" "):
+    run = match.group().split(" ")
+    for word, after in zip(run, [*run[1:], ""], strict=True):
         bare = word.strip(".,'’/-")
         joined = bare == "and" and so_far and so_far[-1] in _TWOFOLD
         if (bare in _ROLE_STOP and not joined) or (
-            bare in NOT_AN_OCCUPATION_BEFORE and not _known_end([*so_far, bare])
+            bare in NOT_AN_OCCUPATION_BEFORE
+            and not _known_end([*so_far, bare])
+            and f"{bare} {after.strip('.,’-')}" not in OCCUPATIONS
         ):
             break
         so_far.append(bare)
@@ -271,6 +275,7 @@ def _languages_in(said: Said, role: Value) -> Drafts:
         yield said.fact("programming_language", value, 0.8)
 
 
+_WITHIN = re.compile(rf" {WITHIN_WORK}(?= at )", re.I)
 _AT = re.compile(
     r"(?:,? (?:here )?(?:at|for|with|of)|,? currently at|, working (?:at|for)) "
     r"(?:an? (?:[\w-]+ ){1,4}(?:called|named) )?"
@@ -285,12 +290,14 @@ _STUDENT = re.compile(r"(?:student|undergrad|undergraduate|freshman|sophomore|po
 
 def _employer_after(said: Said, role: Value) -> Drafts:
     clause = said.clause
-    if joint := _AT.match(clause.low, role.last):
+    within = _WITHIN.match(clause.text, role.last)
+    if joint := _AT.match(clause.low, within.end() if within else role.last):
         student = _STUDENT.search(role.text.lower())
         found = school(clause, joint.end()) if student else organisation(clause, joint.end())
         if found:
             yield said.fact("education" if student else "employer", found, 0.85)
-            return
+            if within is None:
+                return
     if joint := _IN.match(clause.low, role.last):
         firm = organisation(clause, joint.end())
         if firm and "from" not in joint.group() and _FIRM_NAME.search(firm.text):
@@ -473,6 +480,27 @@ def starts_at(said: Said, match: Match) -> Drafts:
         if draft.key == "employer" and began is not None and not said.ended:
             draft = Draft("fact", draft.key, draft.value, draft.confidence, draft.span, valid_from=began)
         yield draft
+
+
+_STARTS_THEN = re.compile(
+    r"(?:\A|[,;(–-]\s|\band )(?:(?:and|so|but|ok|then|apparently)[\s,]{1,2}){0,2}(?:(?:i|i'll|i'm|i will|it|that)"
+    r" (?:will |be |am |do )*)?(?:(?:will|to|going to|finally|officially) )*(?:start|starts|starting|begin|begins"
+    r"|beginning)(?: work| there| the (?:new )?(?:job|role))?(?P<when> (?:on |in |from |the )*(?:next|this|\d"
+    r"|tomorrow|early"
+    rf"|mid|late|end|beginning|first|{'|'.join((*MONTHS, *(month[:3] for month in MONTHS), *DAYS))})"
+    r"[\w ]{0,20})[\s.!)]*(?=\Z|[,;(–-])"
+)
+GOT_WORK = re.compile(
+    r"\b(?:got|accepted|landed|have|found|offered|took|signed)\b.*\b(?:job|position|offer|role|contract|internship)\b"
+    r"|\b(?:got|was|been) (?:hired|promoted|appointed)\b|\bpromoted to\b"
+)
+"""What somebody says who may begin later: "I got the job at Arup!! Start in March"."""
+
+
+def start_of(low: str, at: int) -> int | None:
+    """When work begins that somebody just got, if they say that and it is still to come: "start in March"."""
+    match = _STARTS_THEN.search(low)
+    return coming(match["when"], at) if match else None
 
 
 _STARTING = (

@@ -371,7 +371,13 @@ TOOLS = proper(
     Engine, Godot, Maya, AutoCAD, SolidWorks, Fusion 360, SketchUp, Procreate, Premiere, Premiere Pro, After
     Effects, DaVinci Resolve, Final Cut, Final Cut Pro, Ableton, Ableton Live, Logic Pro, FL Studio, Pro Tools,
     GarageBand, Excel, Google Sheets, Google Docs, Microsoft Word, PowerPoint, Tableau, Power BI, SPSS, Stata,
-    Docker, Kubernetes, Terraform, Git, GitHub, GitLab, Postgres, PostgreSQL, MySQL, MongoDB, Redis, React, Vue,
+    Docker, Kubernetes, k8s=Kubernetes, Terraform, GitHub Actions, CircleCI, Jenkins, Bitbucket, Confluence, Nginx,
+    Kafka, RabbitMQ, Elasticsearch, SQLite, MariaDB, DynamoDB, BigQuery, Snowflake, Airflow, dbt, Grafana,
+    Prometheus, Datadog, Sentry, SQLAlchemy, Alembic, Pydantic, pytest, mypy, Ruff, httpx, uv, NumPy, scikit-learn,
+    ESLint, Prettier, Vite, Webpack, Tailwind, npm, pnpm, GraphQL, gRPC, Firebase, Supabase, Netlify, Cloudflare,
+    Mailchimp, Xero, Odoo, FreshBooks, WooCommerce, Zendesk, Freshdesk, Miro, ClickUp, Basecamp, Calendly, Grammarly,
+    Google Calendar, Google Keep, Apple Notes, Git, GitHub, GitLab, Postgres, PostgreSQL, MySQL, MongoDB, Redis,
+    React, Node.js, Node=Node.js, Vue,
     Angular, Svelte, Django, Flask, FastAPI, Rails, Laravel, Spring, Next.js, PyTorch, TensorFlow, Pandas, Linux,
     Ubuntu, Debian, Fedora, Arch Linux, Arch, Linux Mint, macOS, Windows, Windows 10, Windows 11, ChromeOS,
     Firefox, Chrome, Safari, Brave, Edge, Gmail, Outlook, ProtonMail, WhatsApp, Telegram, Signal, Spotify, Strava,
@@ -383,7 +389,8 @@ TOOLS = proper(
 TOOLS_AND_WORDS = words(
     """
     cursor, zed, linear, slack, zoom, sketch, unity, maya, illustrator, excel, premiere, signal, brave, edge, fish,
-    arch, spring, flask, rails, react, angular, chrome, safari, windows, copilot, roam, git, eclipse, kindle
+    arch, node, snowflake, airflow, alembic, sentry, prettier, ruff, miro, confluence, spring, flask, rails, react,
+    angular, chrome, safari, windows, copilot, roam, git, eclipse, kindle
     """
 )
 """Tools whose names are plain words: in lower case they count only next to an unambiguous verb of use."""

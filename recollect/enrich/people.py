@@ -70,7 +70,7 @@ _RELATIONS = {
 KEY_OF_RELATION = {word: key for key, phrases in _RELATIONS.items() for word in words(phrases)} | {
     role.replace("_", " "): role for role in ROLES
 }
-_ANY = "|".join(sorted(map(re.escape, KEY_OF_RELATION), key=len, reverse=True))
+ANY_RELATION = "|".join(sorted(map(re.escape, KEY_OF_RELATION), key=len, reverse=True))
 _AT_WORK = words(
     "boss, manager, colleague, coworker, co-worker, teammate, supervisor, colleagues, coworkers, business partner"
 )
@@ -106,10 +106,10 @@ _NAMED = (
     r"|are)| by the name of)"
 )
 
-_OF_A_KIND = rf"(?:, an? {_DESCRIBED}(?:{_ANY}|[a-z]+)(?= (?:called|named|by the name)))?"
+_OF_A_KIND = rf"(?:, an? {_DESCRIBED}(?:{ANY_RELATION}|[a-z]+)(?= (?:called|named|by the name)))?"
 """The kind, given before the name: "we have a dog, a beagle called Biscoito"."""
 MINE = re.compile(
-    rf"\b(?:my|our) (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?: of (?:[a-z]+ )?[\w-]+ years| (?:since"
+    rf"\b(?:my|our) (?P<described>{_DESCRIBED})(?P<relation>{ANY_RELATION})(?: of (?:[a-z]+ )?[\w-]+ years| (?:since"
     rf"|from) [\w ]{{2,25}}(?=, ))?"
     rf"{_OF_A_KIND}(?P<joint>(?P<named>{_NAMED})[ ,:]+|(?P<is> (?:is"
     r"|are) )|,? \(|, | - |: | )"
@@ -120,12 +120,13 @@ _NOBODY_ELSE = (
 TOLD_OF_ONE = re.compile(
     r"(?:(?:i|we)(?: have|'ve)?(?: (?:just|recently|finally|also|now|even))*"
     r"(?:(?<='ve)|(?<=just)| (?:have|got|adopted|bought|rescued|own|keep|brought home|welcomed)(?: got)?)"
-    rf" (?:(?:an?|our|my|some) )?|(?P<mine>(?:my|our) ))(?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?! in[ -]law)"
+    rf" (?:(?:an?|our|my|some) )?|(?P<mine>(?:my"
+    rf"|our) ))(?P<described>{_DESCRIBED})(?P<relation>{ANY_RELATION})(?! in[ -]law)"
     rf"(?(mine)(?:'s| is| was just| was born| arrived| is here| just turned| turned| turns)\b|\b){_NOBODY_ELSE}"
 )
 """Somebody in the user's life, and nobody else whom the next sentence could mean."""
 NAMED_LATER = re.compile(
-    rf"\bmy (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?: (?!(?:and|or|with|who|whose"
+    rf"\bmy (?P<described>{_DESCRIBED})(?P<relation>{ANY_RELATION})(?: (?!(?:and|or|with|who|whose"
     rf"|but)\b)[\w'’-]+){{1,8}},? (?:and )?"
     r"(?:his|her|their) names?(?:'s|s| is| are) "
 )
@@ -133,12 +134,14 @@ NAMED_LATER = re.compile(
 NAMES_THEM = re.compile(
     r"(?:(?:and|so|oh) )?(?:(?:his|her|its|it's|their) names?(?:'s| is| are)|(?:he|she|it|they)(?:'s| is|'re"
     r"| are) (?:called|named)|(?:he|she)(?:'s| is) an? (?:(?!who\b|that\b|and\b)[\w-]+ ){1,2}(?:called|named)"
-    r"|(?:i|we)(?:'ve)?(?: just| have)? (?:named|called) (?:him|her|it|them)) "
+    r"|(?:i|we)(?:'ve)?(?: just| have)? (?:named|called) (?:him|her|it|them)"
+    r"|(?P<bare>called|named)(?= [\w'’-]+(?:,? (?:and|&) [\w'’-]+)?\W*\Z)) "
 )
 HAVE = re.compile(
     r"(?:also |just |recently |finally )?(?:(?<=i've )|(?<=we've )|(?:have|had|got|have got|own|adopted|rescued"
     r"|am getting|getting|bought|brought home|keep"
-    rf"|welcomed|raise) )(?P<described>(?:(?:a|an|my|our|the|this|some) )?{_DESCRIBED})(?P<relation>{_ANY})(?: mix"
+    rf"|welcomed|raise) )(?P<described>(?:(?:a|an|my|our|the|this"
+    rf"|some) )?{_DESCRIBED})(?P<relation>{ANY_RELATION})(?: mix"
     rf"| puppy| cat| dog)?(?: (?:last|this) \w+| yesterday| today"
     rf"| recently)?{_OF_A_KIND}(?P<joint>(?P<named>{_NAMED})[ ,:]+"
     r"|,? \(|, | - |: )"
@@ -151,12 +154,13 @@ PARENT_OF = re.compile(
 )
 NO_LONGER_WITH = re.compile(r"(?:with|together with|dating|seeing|married to) ")
 AND_ALSO = re.compile(
-    rf"(?:,| and|, and) (?:an?|one|two|three) (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?P<joint>(?P<named>"
+    rf"(?:,| and|, and) (?:an?|one|two"
+    rf"|three) (?P<described>{_DESCRIBED})(?P<relation>{ANY_RELATION})(?P<joint>(?P<named>"
     rf"{_NAMED})[ ,:]+|, )"
 )
 IS_MINE = re.compile(
     rf"(?P<name>(?:(?:dr|mr|mrs|ms|prof)\.? )?[^\W\d_][\w'’-]+) (?:is"
-    rf"|was) my (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?=[\s\x00]*(?:[,.;!()\x00]|\Z"
+    rf"|was) my (?P<described>{_DESCRIBED})(?P<relation>{ANY_RELATION})(?=[\s\x00]*(?:[,.;!()\x00]|\Z"
     r"|(?:and|but|who|so|from|in|since|now|because|too|he|she|they|by|who's|not|btw|fyi|lol|haha|actually|though|tho"
     r"|at|here)\b))"
 )
@@ -221,7 +225,7 @@ PARTNER_AND_I_PARTED = re.compile(
 )
 PARTING = re.compile(r"\b(?:broke|broken|divorced|split|separated|together|couple|item|parted|ended|called)\b")
 NAME_THEN_MINE = re.compile(
-    rf"(?P<name>[^\W\d_][\w'’-]+), (?:who's |who is )?my (?P<described>{_DESCRIBED})(?P<relation>{_ANY})"
+    rf"(?P<name>[^\W\d_][\w'’-]+), (?:who's |who is )?my (?P<described>{_DESCRIBED})(?P<relation>{ANY_RELATION})"
     r"(?: (?:of|since|from) [\w' ]{2,25})?(?=[,.;!)]|\Z)"
 )
 
@@ -279,8 +283,10 @@ _AFTER_IS = re.compile(r"[\s\x00]*(?:[,.!;()\x00]|\Z|(?:and|but|or)\b)")
 
 
 NOT_NAMED = re.compile(
-    rf"my (?P<described>{_DESCRIBED})(?P<relation>{_ANY})(?: is(?: actually| really)? not| isn't|'s not) (?:called"
-    rf"|named) |my (?P<of>{_DESCRIBED})(?P<whose>{_ANY})'?s? name(?: is(?: actually| really)? not| isn't|'s not) "
+    rf"my (?P<described>{_DESCRIBED})(?P<relation>{ANY_RELATION})(?: is(?: actually| really)? not| isn't"
+    rf"|'s not) (?:called"
+    rf"|named) |my (?P<of>{_DESCRIBED})(?P<whose>{ANY_RELATION})'?s? name(?: is(?: actually| really)? not| isn't"
+    rf"|'s not) "
 )
 
 

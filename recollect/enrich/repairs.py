@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from recollect.enrich import Draft
-from recollect.enrich.names import FIRST_NAMES
+from recollect.enrich.names import (
+    CITIES,
+    COUNTRIES,
+    FIRST_NAMES,
+    LANGUAGES,
+    ORGANISATIONS,
+    PROGRAMMING_LANGUAGES,
+    REGIONS,
+    TOOLS,
+)
 from recollect.enrich.people import TOLD_OF
 from recollect.enrich.sentences import Sentence
 
@@ -85,10 +94,9 @@ def repaired(sentence: Sentence, read: Read, left: int = _REPAIRS_MAX) -> list[D
         again = [fact for fact in facts if match.start() <= fact.span[0] - sentence.start <= match.end() + 1]
         if any(fact.key == old.key and not fact.ends for fact in again for old in wrong):
             facts = [fact for fact in facts if fact not in wrong]
-        elif (
-            _is_clear(match.group(), wrong[-1].key)
-            and (right := _read_again(sentence, wrong[-1], match, read, left)) is not None
-        ):
+        elif (_is_clear(match.group(), wrong[-1].key) or _names_one(sentence.text[match.end() :])) and (
+            right := _read_again(sentence, wrong[-1], match, read, left)
+        ) is not None:
             return right
         elif _OF_ANOTHER.match(after) or _UNSAID.match(after):
             facts = [fact for fact in facts if fact not in wrong]
@@ -100,6 +108,16 @@ def repaired(sentence: Sentence, read: Read, left: int = _REPAIRS_MAX) -> list[D
 def _is_clear(taken_back: str, key: str) -> bool:
     """Whether what follows is meant as the value: an apology may be for anything ("I love jazz, sorry, one moment")."""
     return _CLEARLY.search(taken_back) is not None or (key in _EXACT and taken_back.rstrip().endswith((",", ":")))
+
+
+_LISTED = frozenset({*ORGANISATIONS, *CITIES, *REGIONS, *COUNTRIES, *LANGUAGES, *PROGRAMMING_LANGUAGES, *TOOLS}) - {
+    *FIRST_NAMES
+}
+
+
+def _names_one(after: str) -> bool:
+    """Whether nothing but the name of a known place, company or the like follows, as in "Sorry, Bosch."."""
+    return after[:1].isupper() and after.strip(" .!\x00").lower() in _LISTED
 
 
 def was_repaired(said: Sequence[Draft], after: Sequence[Draft], begins: int) -> bool:

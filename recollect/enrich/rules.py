@@ -36,6 +36,7 @@ from recollect.enrich.corrections import (
     corrected,
     corrections,
     names_put_right,
+    other_names_put_right,
     said_otherwise,
     short_answers,
 )
@@ -169,6 +170,7 @@ _AM: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (interests.PLAY, interests.plays),
     (skills.USE, skills.uses),
     (skills.USER_OF, skills.user_of),
+    (skills.REPLACED, skills.replaced),
     (body.AM_WEIGHT, body.weight),
     (body.AM_HEIGHT, body.height),
     (body.BOTH, body.both),
@@ -228,6 +230,7 @@ _DO: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (skills.DRIVE, skills.vehicles),
     (skills.SOLD, skills.vehicles),
     (skills.SOLD, skills.sold_device),
+    (skills.REPLACED, skills.replaced),
     (health.WENT, health.diet),
     (health.NOT_EAT, health.not_eaten),
     (health.EATS_AGAIN, health.eats_again),
@@ -290,6 +293,7 @@ _WE: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (skills.USE, skills.use_together),
     (skills.DRIVE, skills.vehicles),
     (skills.SOLD, skills.vehicles),
+    (skills.REPLACED, skills.replaced),
 )
 _MY: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.AGE_IS, identity.age),
@@ -330,6 +334,7 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (identity.NAME_IS, identity.names),
     (identity.WILL_TURN, identity.will_turn),
     (skills.CODE_IS_IN, skills.codes_in),
+    (skills.STACK_IS, skills.use_together),
     (identity.NICKNAME_IS, identity.nicknames),
     (identity.NOT_TO_BE_CALLED, identity.not_called),
     (identity.NAME_IS_NOT, identity.name_is_not),
@@ -443,6 +448,7 @@ def _read(text: str, at: int, answered: str) -> list[Draft]:
     found = _told(stated, at)
     if not any(draft.key == "name" for draft in found):
         found += names_put_right(stated, answered)
+    found += other_names_put_right(stated, answered)
     found = [_with_quotes(text, draft) for draft in found]
     found += corrections(text, stated, answered, found)
     if not found:
@@ -499,9 +505,25 @@ def _told(stated: Sequence[Sentence], at: int) -> list[Draft]:
         introduced = any(draft.key == "name" and not draft.ends for draft in drafts)
         if identity.HATES_IT.match(sentence.low):
             found = [draft for draft in found if draft.key != "nickname" or draft.ends]
+        if last and livelihood.GOT_WORK.search(last[0].low):
+            opened = OPENERS.match(sentence.low)
+            found[len(found) - len(last[1]) :] = _begun_later(
+                last[1], sentence.low[opened.end() if opened else 0 :], at
+            )
         last, before = (sentence, drafts, *began), sentence.text
         found += drafts
     return found
+
+
+def _begun_later(facts: list[Draft], low: str, at: int) -> list[Draft]:
+    """The facts, where a job somebody just got is theirs from the day they name: "got it at Arup!! Start in March"."""
+    begins = livelihood.start_of(low, at)
+    if begins is None:
+        return facts
+    return [replace(x, valid_from=begins) if x.key in _OF_WORK and not x.ends else x for x in facts]
+
+
+_OF_WORK = ("employer", "occupation")
 
 
 def _named_next(before: str, sentence: Sentence, at: int) -> Iterator[Draft]:
@@ -546,6 +568,8 @@ def _of_sentence(sentence: Sentence, at: int, before: str, introduced: bool) -> 
             after = sentence.start + (0 if weighed else measured.end())
             facts = [draft for draft in facts if draft.key != "age" or draft.span[0] < after]
     facts = list(_from_then(sentence, facts, at))
+    if facts and livelihood.GOT_WORK.search(sentence.low):
+        facts = _begun_later(facts, sentence.low, at)
     facts = [draft for draft in facts if not _is_unwelcome(draft, sentence)]
     if facts and livelihood.NOT_SURE.search(sentence.low):
         facts = [draft for draft in facts if draft.valid_from is None or draft.valid_from <= at]
@@ -714,7 +738,8 @@ _CUES = words(
     dont, stop, avoid, never, always, skip, drop, lose, leave, omit, cut, use, using, keep, make, limit, prefer, want,
     give, need, like, future, now, forward, default, every, each, wrong, incorrect, mistake, mistaken, false, right,
     correct, true, actually, wait, correction, sorry, is, died, passed, put, saving, dark, bday, bdays, tmrw,
-    studying, allergic, intolerant, mums, moms, dads, trying, tryna, short, brief, switch, change, set, turn
+    studying, allergic, intolerant, mums, moms, dads, trying, tryna, short, brief, switch, change, set, turn,
+    stack, replaced, replacing, swapped, traded, wordy, verbose, long, spelling
     """
 )
 """No rule can match a text without one of these words."""

@@ -103,7 +103,9 @@ def learns(said: Said, match: Match) -> Drafts:
 
 
 _ENDS_WELL = re.compile(
-    r"[\s\x00]*(?:[,.;!()\x00&/]|\+\s|\Z|(?:and|but|so|for|at|on|in|with|because|since|now|right|these|mostly|every"
+    r"(?: v?\d{1,4}(?:\.\d+){0,3}(?![\w.]))?[\s\x00]*(?:[,.;!()\x00&/]|\+\s|\Z|(?:and|but|so|for|at|on|in|with"
+    r"|because|since|now|right|these|mostly|every"
+    r"|(?:last|this) (?:week|month|year)|yesterday|today|recently"
     r"|daily"
     r"|as|from|using|myself|too|lately|btw|lol|professionally|all|when|a lot|to|rn|atm|currently|mainly|instead|since"
     r"|over|or|more|most|which|regularly|exclusively|any ?(?:more|longer)|anymore)\b)"
@@ -162,6 +164,9 @@ TOOL_IS = re.compile(
 SWITCHED = re.compile(
     r"(?:have |just |recently |finally )*(?:switched|moved|migrated|went"
     r"|gone) (?:over )?from (?P<old>[\w .+#-]{1,30}?) to "
+)
+STACK_IS = re.compile(
+    r"(?:(?:my|our|the|current|main|tech|technical|here's|here is) )*stack(?:'s| is|:|,)(?: is| currently| still)? "
 )
 STOPPED_USING = re.compile(
     r"(?:have |just |recently |finally )*(?:stopped using|quit using|gave up on|got rid of|uninstalled|ditched"
@@ -227,6 +232,40 @@ def switched(said: Said, match: Match) -> Drafts:
             yield said.ended_fact(key, old, 0.85)
             yield said.fact(key, new, 0.85)
             return
+
+
+REPLACED = re.compile(
+    r"(?:have |am |just |recently |finally )*(?:replac|swapp|swopp|trad|exchang|upgrad|part[- ]?exchang)(?:ed|ing)"
+    r"(?: out| in| over)? (?:my|our|the) (?:old |trusty |broken )?(?P<old>[\w .+'#-]{2,30}?) (?:with|for|to)"
+    r" (?:a |an |the |my )?(?:brand[- ]new |new |used |second-?hand |refurbished )*"
+)
+
+
+def replaced(said: Said, match: Match) -> Drafts:
+    """'I replaced my Pixel 7 with a Pixel 9a', 'we swapped the Fiesta for a Duster': one goes as the other comes."""
+    for key, reader in (("device", _device), ("vehicle", _vehicle_or_model)):
+        old, new = reader(said.clause, match.start("old")), reader(said.clause, match.end())
+        if new is None or not (old or _KINDS[key].search(match["old"])) or not _ends_there(said.clause, key, new):
+            continue
+        if old and old.text.casefold() != new.text.casefold():
+            yield said.ended_fact(key, old, 0.85)
+        yield said.fact(key, new, 0.85)
+        return
+
+
+_KINDS = {
+    "device": re.compile(r"(?:phone|laptop|tablet|computer|pc|mobile|watch|console|camera|e-?reader)\Z"),
+    "vehicle": re.compile(r"(?:car|van|truck|bike|motorbike|motorcycle|scooter|suv)\Z"),
+}
+"""What stands for the old thing without its name: "I replaced my phone with a Pixel 9a"."""
+
+
+def _vehicle_or_model(clause: Clause, at: int) -> Value | None:
+    return _vehicle(clause, at) or _model(clause, at)
+
+
+def _ends_there(clause: Clause, key: str, value: Value) -> bool:
+    return key == "device" or _VEHICLE_END.match(clause.low, value.last) is not None
 
 
 def stopped_using(said: Said, match: Match) -> Drafts:

@@ -54,7 +54,8 @@ _THING = re.compile(
     r"|more|most|when|while|very|much|lol|haha|btw|tbh|ngl|imo|imho|rn|atm|tho|honestly|lmao|ugh|smh|if|than|these"
     r"|lately"
     r"|any ?more|after|before|even|like|over|unless|except"
-    r"|every|all|during|by|without|the most|either|at all|also|plus|however|not|yet|rather|instead|right now|now)\b))"
+    r"|actually|really|personally|every|all|during|by|without|the most|either|at all|also|plus|however|not|yet|rather"
+    r"|instead|right now|now)\b))"
 )
 _PAIR = re.compile(
     r"(?:rock (?:and|&|n|'n') roll|mac (?:and|&) cheese|fish (?:and|&) chips|peanut butter and jelly|arts (?:and"

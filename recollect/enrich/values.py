@@ -408,8 +408,10 @@ def phrase(clause: Clause, at: int, *, words_max: int = 6) -> Value | None:
 
 
 _QUALIFIED = re.compile(
-    r" \([^)]{0,30}\)|(?:,? (?:who's|who is|aged?|now))?,? \d{1,2}(?: years? old| months? old|yo)?(?=\s*(?:,|and\b|&"
-    r"|\Z))| (?:quite |pretty |very )?(?:well|fluently|badly|too|natively|at (?:home|work"
+    r"(?: v?\d[\d.]{0,7})? \([^)]{0,30}\)| (?:btw|fyi|lol)(?=,)| v?\d{1,4}(?:\.\d+){1,3}(?=\s*(?:,|and\b|&|\Z))"
+    r"|(?:,? (?:is|who'?s|who is|s?he's|s?hes|aged?|now))?,? \d{1,2}(?: years? old| months? old|yo)?"
+    r"(?: (?:in (?=[a-z]+\W*(?:,|and\b|&|\Z))[a-z]+|(?:next|this) (?:week|month|year)))?(?=\s*(?:,|and\b|&|\Z))"
+    r"| (?:quite |pretty |very )?(?:well|fluently|badly|too|natively|at (?:home|work"
     r"|school))\b"
 )
 

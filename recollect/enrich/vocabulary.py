@@ -75,14 +75,14 @@ OCCUPATIONS = words(
     storyboard artist, strategist, streamer, street sweeper, structural engineer, student, stuntman, stuntwoman,
     stylist, sub-editor, superintendent, supervisor, support worker, surgeon, surveyor, swe, swimming instructor,
     sysadmin, tailor, tattoo artist, tax advisor, taxi driver, teacher, teacher's aide, teaching assistant, team lead,
-    tech lead, technician, technologist, teller, test engineer, tester, theologian, therapist, tiler, tour guide, town
-    planner, toxicologist, trader, train driver, trainee, trainer, tram driver, transcriptionist, translator, travel
-    agent, travel writer, tree surgeon, truck driver, trucker, tutor, typist, undergrad, undergraduate, undertaker,
-    underwriter, union rep, upholsterer, urban designer, urban planner, urologist, usher, ux researcher, valet, van
-    driver, vet, vet tech, veteran, veterinarian, veterinary nurse, vicar, videographer, vintner, violinist,
-    virologist, voice actor, volcanologist, vp, waiter, waitress, warehouse worker, watchmaker, weaver, web developer,
-    webmaster, wedding planner, welder, window cleaner, winemaker, wood worker, woodworker, writer, yoga instructor,
-    yoga teacher, youth worker, youtuber, zookeeper, zoologist
+    team leader, tech lead, technician, technologist, teller, test engineer, tester, theologian, therapist, tiler,
+    tour guide, town planner, toxicologist, trader, train driver, trainee, trainer, tram driver, transcriptionist,
+    translator, travel agent, travel writer, tree surgeon, truck driver, trucker, tutor, typist, undergrad,
+    undergraduate, undertaker, underwriter, union rep, upholsterer, urban designer, urban planner, urologist, usher,
+    ux researcher, valet, van driver, vet, vet tech, veteran, veterinarian, veterinary nurse, vicar, videographer,
+    vintner, violinist, virologist, voice actor, volcanologist, vp, waiter, waitress, warehouse worker, watchmaker,
+    weaver, web developer, webmaster, wedding planner, welder, window cleaner, winemaker, wood worker, woodworker,
+    writer, yoga instructor, yoga teacher, youth worker, youtuber, zookeeper, zoologist
     """
 )
 """What may end "I'm a ...". Words that just as often describe a mood or a taste are left out."""
