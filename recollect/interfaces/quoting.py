@@ -9,10 +9,11 @@ from datetime import datetime
 from recollect.context_policy import ContextPolicy
 from recollect.interfaces.phrases import holds, is_question, sentences_of
 from recollect.interfaces.small_talk import NOT_FROM_MEMORY, asks_for_a_deed
+from recollect.interfaces.sought import OF_SOMEBODY, may_answer
 from recollect.layers import FACT_LAYERS
 from recollect.policies.fencing import shown
 from recollect.policies.graphs import USER
-from recollect.policies.keys import ALIASES, PEOPLE
+from recollect.policies.keys import PEOPLE
 from recollect.policies.words import query_terms, terms
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime
@@ -26,12 +27,6 @@ RUNNER_UP = 0.75
 """A further memory is quoted only if it scores this share of the best one."""
 SURE, NEAR = 0.3, 0.05
 """How likely a memory must be to answer the question: to be quoted as the answer, and as the closest to one."""
-_OF_SOMEBODY = re.compile(
-    rf"\bmy (?:[\w-]+ ){{0,2}}?(?:{'|'.join(alias for alias, key in ALIASES.items() if key in PEOPLE)}"
-    rf"|{'|'.join(PEOPLE)})s?\b",
-    re.IGNORECASE,
-)
-"""Questions about somebody in the user's life, which nothing known of the user answers: "how old is my grandma?"."""
 _QUOTATION = re.compile("“([^“”]+)”")
 _OF_YOU = re.compile(r"\b(?:did|have|had) you\b|\byou (?:said|told|suggested|recommended|advised|answered)\b", re.I)
 _TAKES_BACK = re.compile(
@@ -59,7 +54,7 @@ def may_quote(policy: ContextPolicy) -> bool:
 def that_answer(question: str, hits: Sequence[Hit]) -> tuple[list[Hit], bool]:
     """The memories to quote, and whether they answer the question or are only the closest."""
     usable = [hit for hit in hits if may_be_quoted(hit.record, question)]
-    sure = [hit for hit in usable if hit.relevance >= SURE]
+    sure = [hit for hit in usable if hit.relevance >= SURE and _may_answer(question, hit.record)]
     if sure:
         best = [hit for hit in sure if hit.score >= RUNNER_UP * sure[0].score][:QUOTES_MAX]
         later = [hit for hit in _put_right(question, sure[0], usable) if hit not in best]
@@ -67,6 +62,10 @@ def that_answer(question: str, hits: Sequence[Hit]) -> tuple[list[Hit], bool]:
     # The profile has one answer to a question or none: anything else it knows is not close to one.
     near = [hit for hit in usable if hit.relevance >= NEAR and hit.record.layer not in FACT_LAYERS]
     return near[:1], False
+
+
+def _may_answer(question: str, record: Record) -> bool:
+    return record.layer != "conversation" or may_answer(question, record.content)
 
 
 def each_once(question: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -107,7 +106,7 @@ def may_be_quoted(record: Record, question: str) -> bool:
     role = record.data.get("role")
     if record.layer == "entity" or _is_beside_the_fact(record):
         return False
-    if record.layer in FACT_LAYERS and record.data.get("key") not in PEOPLE and _OF_SOMEBODY.search(question):
+    if record.layer in FACT_LAYERS and record.data.get("key") not in PEOPLE and OF_SOMEBODY.search(question):
         return False
     if role == "assistant":
         return _OF_YOU.search(question) is not None

@@ -52,6 +52,35 @@ async def test_a_near_match_is_offered_only_as_a_near_match():
     assert said.startswith("I don't remember that exactly. The closest I have: on Monday 2 November you said:")
 
 
+@pytest.mark.parametrize(
+    ("told", "question"),
+    [
+        ("I have to go, picking up my daughter from nursery.", "What is my daughter's name?"),
+        ("Off to Lisbon with my girlfriend on Friday.", "What's the name of my girlfriend?"),
+        ("The rent for the shop is due on Monday.", "How much is the rent for the shop?"),
+        ("I swapped my night shift again.", "Who did I swap my night shift with?"),
+        ("My keys are somewhere, I can't find my keys.", "Where are my keys?"),
+    ],
+)
+async def test_what_has_the_words_of_a_question_but_nothing_of_what_it_asks_for_is_no_answer(told, question):
+    assert (await _ask(question, told=[told])).startswith("I don't remember")
+
+
+@pytest.mark.parametrize(
+    ("told", "question"),
+    [
+        ("picking up my daughter mia from nursery", "What is my daughter's name?"),
+        ("The rent for the shop is two thousand a month.", "How much is the rent for the shop?"),
+        ("I swapped my night shift with Priya.", "Who did I swap my night shift with?"),
+        ("My keys are in the blue bowl.", "Where are my keys?"),
+        ("The backup script is called nightly.", "What is the backup script called?"),
+    ],
+)
+async def test_what_has_something_of_the_sort_a_question_asks_for_is_told(told, question):
+    said = await _ask(question, told=[told])
+    assert "I don't remember" not in said and f"“{told}”" in said
+
+
 async def test_a_question_for_several_things_is_answered_with_all_of_them():
     told = ("I live in Antwerp.", "I'm allergic to latex.", "I have a dog called Bo.")
     assert await _ask("Where do I live, and what am I allergic to?", told=told) == (
