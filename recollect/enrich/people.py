@@ -114,6 +114,11 @@ MINE = re.compile(
     rf"{_OF_A_KIND}(?P<joint>(?P<named>{_NAMED})[ ,:]+|(?P<is> (?:is"
     r"|are) )|,? \(|, | - |: | )"
 )
+MINE_SHORTLY = re.compile(
+    rf"(?:new )?(?P<described>)(?P<relation>{ANY_RELATION})(?P<joint>(?P<named>'s (?:called|named)| is (?:called|named)"
+    r"|'s name(?:'s| is)) )(?P<is>(?!))?"
+)
+"""'Manager is called Bev': of whom one has one, people leave out "my"."""
 _NOBODY_ELSE = (
     r"(?!.*\b(?:the|my|our|his|her|their|an?|some\w+|another|who|whose|that|called|named|and)\b)(?P<rest>.{0,50})\Z"
 )

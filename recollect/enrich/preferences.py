@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from recollect.enrich import Draft
 from recollect.enrich.clauses import Clause
-from recollect.enrich.names import LANGUAGES
+from recollect.enrich.names import LANGUAGES, PROGRAMMING_LANGUAGES, TOOLS, TOOLS_AND_WORDS
 from recollect.enrich.sentences import Sentence
 from recollect.enrich.values import known
 
@@ -356,6 +356,9 @@ def _asked_for(sentence: Sentence) -> Iterator[Draft]:
     low = sentence.low
     if _OTHERS_WISH.match(low):
         return
+    if _WORK_RULE.match(low):  # "commit messages: no emoji" says nothing of the answers
+        yield from _instructions(sentence)
+        return
     topical = _TOPIC.search(low) is not None
     may_name_language = low.startswith("in ") or any(map(low.__contains__, _BEFORE_A_LANGUAGE))
     lasting = (topical or may_name_language) and _LASTING.search(low) is not None
@@ -484,6 +487,40 @@ _NOT_THAT = re.compile(
 )
 """A rule in few words: "tests with pytest, never unittest"."""
 _AND_ALSO = re.compile(r"(?:and |also |so )+")
+_RATHER = re.compile(
+    r"(?:(?:please|and|also|so|ok|no) )*(?:use|prefer|stick (?:to|with)) (?P<this>[\w.+-]{2,20}),? (?:not|instead of"
+    r"|rather"
+    r" than|over) (?P<that>[\w.+-]{2,20})(?: (?:for|in|when|on) (?!(?:this|the|that)\b).{3,60})?\W*\Z"
+)
+"""'Use httpx not requests for outgoing calls': one tool rather than another, of which at least one is known."""
+_KNOWN = frozenset({*TOOLS, *PROGRAMMING_LANGUAGES}) - TOOLS_AND_WORDS - {"c", "r", "go", "basic", "swift"}
+_WORK_RULE = re.compile(
+    r"(?:(?:and|also|btw|oh) )*(?:(?:all|our|the) )*(?:(?:commit messages?|commits|branch names|branches|prs?"
+    r"|pull requests"
+    r"|functions|endpoints|migrations|docstrings|imports|line length|indentation) (?:should|must)(?: always| never| all"
+    r"| not)? (?:be|have|follow|use|go|live|start|end|stay|contain)\b(?!.*\bin (?:the|my|this) (?:report|essay"
+    r"|thesis)\b)"
+    r".{2,120}"
+    r"|(?:commit messages|branch names|line length|indentation|docstrings|error handling"
+    r"|naming(?=:.*(?:case\b|prefix|suffix|plural|singular))): (?!\d+\W*\Z|[^,.]*\b(?:fail|pass|miss|error|warn"
+    r"|found"
+    r"|broken|wrong)).{2,120}"
+    r"|(?:prs?|pull requests|functions|lines|commits)(?: are| is)? (?:max(?:imum)?|at most|up to|under|no more than"
+    r"|no longer than) \d[\d.,k]* ?(?:lines?|loc|files?|changes|characters|chars|columns)\b.{0,30}"
+    r"|line length(?: is|:)? \d{2,3}\b.{0,30})\Z"
+)
+"""How the work is to look, said as a rule: "commit messages: imperative, no emoji", "PRs max 400 lines"."""
+_HABIT_AT_WORK = re.compile(
+    r"(?:and |but |also |so )*we (?:(?:always|never|only|don't|dont|do not) (?:ever )?(?:mock|commit(?! to (?!main"
+    r"|master|develop))|push (?:to|directly|straight|without)|merge"
+    r"|deploy|squash|rebase"
+    r"|lint|pin"
+    r"|hard-?code|invoice|quote)\b(?! (?:my|her|his|about|on the)\b).{3,120}"
+    r"|(?:store|log|represent|save|keep|write|format|name) [^,.!?]{3,40} (?:as|in)"
+    r" (?:utc|cents|integers?|integer cents|decimals?|iso|json|strings|uuids?|snake|camel|kebab|pascal|lower|upper)\b"
+    r"[^,.!?]{0,40}(?:,.{0,40})?)\Z"
+)
+"""What a team does as a rule: "we never mock the database", "we store money as integer cents everywhere"."""
 _LEADS = re.compile(r"[^:.!?\x00]{3,40}: (?=\w)")
 """What comes before a colon, when the sentence goes on behind it: "our conventions: always use ruff"."""
 _WHEN_YOU = re.compile(
@@ -518,6 +555,10 @@ def _instructions(sentence: Sentence) -> Iterator[Draft]:
         match = _WHEN_SAID.match(low)
     if match is None and ", never " in low:
         match = _NOT_THAT.match(low)
+    if match is None:
+        match = _WORK_RULE.match(low) or (_HABIT_AT_WORK.match(low) if "we " in low else None)
+    if match is None and (chosen := _RATHER.match(low)) and not {chosen["this"], chosen["that"]}.isdisjoint(_KNOWN):
+        match = chosen
     if match and not _PROVERBS.search(match.group()) and match.group().replace("\x00", "").strip(" .,!"):
         joint = _AND_ALSO.match(low, match.start())
         first, last = joint.end() if joint else match.start(), match.end()

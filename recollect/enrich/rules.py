@@ -391,6 +391,8 @@ def _facts(clause: Clause, at: int) -> Iterator[Draft]:
             yield from people.mine(said._replace(first=match.start()), match)
         for match in skills.MY_DEVICE.finditer(low):
             yield from skills.my_device(said._replace(first=match.start()), match)
+    if match := people.MINE_SHORTLY.match(low):
+        yield from people.mine(said, match)
     if "/" in low:
         for match in identity.PRONOUNS.finditer(low):
             yield from identity.pronouns(said._replace(first=match.start()), match)
@@ -739,7 +741,8 @@ _CUES = words(
     give, need, like, future, now, forward, default, every, each, wrong, incorrect, mistake, mistaken, false, right,
     correct, true, actually, wait, correction, sorry, is, died, passed, put, saving, dark, bday, bdays, tmrw,
     studying, allergic, intolerant, mums, moms, dads, trying, tryna, short, brief, switch, change, set, turn,
-    stack, replaced, replacing, swapped, traded, wordy, verbose, long, spelling
+    stack, replaced, replacing, swapped, traded, wordy, verbose, long, spelling, called, named, max, commit, commits, line,
+    naming, should, must, store
     """
 )
 """No rule can match a text without one of these words."""
