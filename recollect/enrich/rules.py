@@ -391,8 +391,8 @@ def _facts(clause: Clause, at: int) -> Iterator[Draft]:
             yield from people.mine(said._replace(first=match.start()), match)
         for match in skills.MY_DEVICE.finditer(low):
             yield from skills.my_device(said._replace(first=match.start()), match)
-    if match := people.MINE_SHORTLY.match(low):
-        yield from people.mine(said, match)
+    if shortly := people.MINE_SHORTLY.match(low):
+        yield from people.mine(said, shortly)
     if "/" in low:
         for match in identity.PRONOUNS.finditer(low):
             yield from identity.pronouns(said._replace(first=match.start()), match)
