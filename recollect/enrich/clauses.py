@@ -323,7 +323,9 @@ _STARTS = re.compile(
     r"|originally from|live in|reside in|work (?:as|at|for)|grew up|moved|relocated|started|joined|got|bought|adopted"
     r"|left|quit|graduated|turned|switched|sold|replaced|swapped|traded in|broke up|became|studied|handed in"
     r"|picked up|love"
-    r"|gave up|stopped taking|came off"
+    r"|gave up|stopped taking|came off|retired(?= (?:in \d{4}|last (?:week|month|year)|(?:an?|two|three|four|five"
+    r"|\d+) (?:week"
+    r"|month|year)s? ago)\b)"
     r"|enjoy(?! (?:the|your|yourself|it|this|that|every|each|an?)\b)"
     r"|did my (?:phd|masters?|master's|mba|degree|bachelors?|bachelor's)|(?:don't|dont) (?:live|work|drive|speak"
     r"|own)(?= .*\bany ?(?:more|longer)\b)"
@@ -348,7 +350,7 @@ _GOES_ON = re.compile(
 _FINITE = re.compile(
     r"(?:(?:currently|now|just|recently|finally|also) )?(?:was|grew|moved|relocated|started|joined|got|bought|adopted"
     r"|left|quit|graduated|turned"
-    r"|switched|sold|replaced|swapped|traded|broke|became|studied|handed|picked|did|gave|stopped|came)\b"
+    r"|switched|sold|replaced|swapped|traded|broke|became|studied|handed|picked|did|gave|stopped|came|retired)\b"
 )
 _DANGLING = re.compile(r"[^,]{2,30}, (?:this|that|the|these|those|it|he|she|they|his|her|its|my|our)\b")
 """Somebody or something else is meant: "originally from Lagos, this dish ..."."""

@@ -361,6 +361,7 @@ PUT_ON = re.compile(
 SWITCHED_MY = re.compile(
     rf"(?:{_PRESCRIBER}|i(?:'ve| have)?(?: just| recently)*) (?:switched|changed|swapped|replaced) my "
 )
+STOPPED_BY = re.compile(rf"{_PRESCRIBER} (?:stopped|discontinued|withdrew|withdrawn) (?:the |my )?{_DOSE}")
 TAKEN_OFF = re.compile(rf"{_PRESCRIBER} (?:took|taken) me off (?:the )?{_DOSE}")
 SWITCHED = re.compile(
     rf"(?:{_PRESCRIBER} (?:switched|changed|swapped|moved) me"
@@ -389,7 +390,8 @@ _WAS_ON = re.compile(r"i was (?:\w+ )?(?:on|taking) ")
 
 def takes(said: Said, match: Match) -> Drafts:
     """'I take warfarin', 'I'm on metformin 500 mg': a closed list of what is taken regularly."""
-    low = said.clause.low.replace(" instead", "") if match.re is PUT_ON else said.clause.low
+    changed = match.re is PUT_ON or " now instead" in said.clause.low
+    low = said.clause.low.replace(" instead", "") if changed else said.clause.low
     if _NOT_REGULARLY.search(low) or _WAS_ON.match(low):
         return
     if said.ended and _FOR_NOW.search(said.clause.low, match.end()):
@@ -429,6 +431,13 @@ def stopped(said: Said, match: Match) -> Drafts:
         yield from off(said, match)
 
 
+def stopped_by(said: Said, match: Match) -> Drafts:
+    """'They stopped the simvastatin': it is over, though nobody says that it was taken."""
+    if not _FOR_NOW.search(said.clause.low, match.end()):
+        for value in listed(said.clause, match.end(), _medicine, most=6):
+            yield said.denied_fact("medication", value, 0.8)
+
+
 def off(said: Said, match: Match) -> Drafts:
     """'I'm off the antidepressants now'."""
     for value in listed(said.clause, match.end(), _medicine, most=6):
@@ -436,7 +445,8 @@ def off(said: Said, match: Match) -> Drafts:
 
 
 _DOSED = re.compile(
-    r"(?:,? \(?\d[\d.,]* ?(?:mg|mcg|g|ml|units)\b\)?)?(?: (?:once|twice|(?:two|three|four|2|3|4|\d) times) (?:a|per"
+    r"(?:,? \(?\d[\d.,]*(?: ?(?:mg|mcg|g|ml|units)\b|(?= ?(?:now|instead|[.,;!)]|\Z)))\)?)?(?: (?:once|twice|(?:two"
+    r"|three|four|2|3|4|\d) times) (?:a|per"
     r"|every) (?:day"
     r"|week)| (?:every|each) (?:day|morning|evening|night|week)| (?:in the (?:morning|evening|afternoon)s?"
     r"|at (?:night|bedtime|noon|lunch|breakfast|dinner)|before bed|daily|weekly|with (?:food|meals|breakfast|dinner)))*"
@@ -448,7 +458,7 @@ _MEDICINE_END = re.compile(
     r"[\s\x00]*(?:[,.;!()&/\x00]|\Z|(?:and|but|so|for|since|twice|once|every|daily|each|in (?:the|\d|jan|feb|mar|apr"
     r"|may\b|june?\b|july?\b|aug|sep|oct|nov|dec)\w*|yesterday|today|at|now|too|also|because"
     r"|plus|with|tablets?|pills?|injections?|these days|again|btw|which|after|until|last|this|right now|any ?more"
-    r"|instead|to (?:control|treat|manage|help))\b)"
+    r"|instead|as (?:per|prescribed|directed)|to (?:control|treat|manage|help))\b)"
 )
 """What may follow a medicine, unlike something that only contains it: "lithium batteries"."""
 

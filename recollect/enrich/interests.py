@@ -277,7 +277,7 @@ _NOT_FAVORITES = words(
 )
 _FAVORITE_END = re.compile(
     r"\s*(?:[,;:!?()\x00]|\.\s*\Z|\s(?:but|because|since|so|which|as|though|lol|haha|btw|tbh|ngl|imo|tho|rn|and (?:i"
-    r"|i'm|my|it|the|that)"
+    r"|i'm|my|it|the|that|he|she|they|we|you|he's|she's|they're|we're)"
     r"|by far|these days|right now|end of|no (?:debate|contest|question)|full stop|period|cause|cuz|bc|for now"
     r"|followed|where|when|who|if|hands down|ever|of all time"
     r"|with (?:all|my|you|your|the|its|his|her|their|this|that|no)"

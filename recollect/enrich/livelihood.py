@@ -372,7 +372,8 @@ def stated(said: Said, match: Match) -> Drafts:
     if _FROM_PLAY.match(said.clause.low, match.end("what")):
         return
     first, last = match.span("what")
-    yield said.fact("occupation", Value(said.clause.text[first:last], first, last), 0.85)
+    text = said.clause.low if match.re is RETIRED else said.clause.text
+    yield said.fact("occupation", Value(text[first:last], first, last), 0.85)
 
 
 def head_of(said: Said, match: Match) -> Drafts:

@@ -353,6 +353,7 @@ _OTHER: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (teams.FAN_HERE, teams.supporter),
     (health.PUT_ON, health.takes),
     (health.TAKEN_OFF, health.off),
+    (health.STOPPED_BY, health.stopped_by),
     (health.SWITCHED, health.switched),
     (health.SWITCHED_MY, health.switched),
     (homes.HOME, homes.home_is),
@@ -741,8 +742,8 @@ _CUES = words(
     give, need, like, future, now, forward, default, every, each, wrong, incorrect, mistake, mistaken, false, right,
     correct, true, actually, wait, correction, sorry, is, died, passed, put, saving, dark, bday, bdays, tmrw,
     studying, allergic, intolerant, mums, moms, dads, trying, tryna, short, brief, switch, change, set, turn,
-    stack, replaced, replacing, swapped, traded, wordy, verbose, long, spelling, called, named, max, commit, commits, line,
-    naming, should, must, store
+    stack, replaced, replacing, swapped, traded, wordy, verbose, long, spelling, called, named, max, commit, commits,
+    line, naming, should, must, store, stopped, stopping, retired, they
     """
 )
 """No rule can match a text without one of these words."""
