@@ -81,7 +81,7 @@ BELOW_FLOW = NOUNS | {
 
 SHAPES = {f"adapters.{name}_shape" for name in ("langchain", "langgraph", "openai")}
 
-AGENT = {f"interfaces.{part}" for part in ("from_profile", "phrases", "quoting", "small_talk")}
+AGENT = {f"interfaces.{part}" for part in ("from_profile", "phrases", "quoting", "small_talk", "sought")}
 
 SEES: dict[str, set[str]] = {
     "disk": set(),
@@ -120,6 +120,7 @@ SEES: dict[str, set[str]] = {
     "interfaces.tools": BELOW_FLOW | FLOW | FRONT | {"interfaces"},
     "interfaces.phrases": {"policies"},
     "interfaces.small_talk": {"policies", "enrich"},
+    "interfaces.sought": {"policies", "enrich"},
     **dict.fromkeys(
         ("interfaces.agent", "interfaces.from_profile", "interfaces.quoting"), BELOW_FLOW | FLOW | FRONT | AGENT
     ),
