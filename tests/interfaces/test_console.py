@@ -21,7 +21,7 @@ from recollect.layers import PUBLIC_LAYERS
 from recollect.profile import Fact
 from recollect.records import Partition
 from recollect.server import console, sample
-from recollect.server.console.pages import HEADERS, STATIC
+from recollect.server.console.pages import HEADERS, LAST_PAGE, STATIC
 from recollect.server.console.teaching import CHANGED
 from recollect.server.console.timeline import LETTERS_MAX, WIDTHS_PX, Label, Row, draw
 from recollect.server.metrics import Metrics, Shared
@@ -279,6 +279,18 @@ async def test_an_agent_that_fails_says_so_and_the_users_message_is_kept(clock, 
         assert "My cat is called Admiral." in await shown(client, "/users/ann/chat/s")
 
 
+async def test_what_is_sent_again_after_a_failure_is_stored_once_and_other_words_as_well(clock, tmp_path):
+    (tmp_path / "recollect.toml").write_text('[agents.default]\nurl = "http://127.0.0.1:9/v1"\nmodel = "none"\n')
+    async with opened(clock=clock, folder=tmp_path) as service, client_of(service) as client:
+        page = await shown(client, "/users/ann/chat/s")
+        said = {"proof": proof_in(page), "turn": re.findall(r'name="turn" value="(\w+)"', page)[0]}
+        for words in ("Is anybody there?", "Is anybody there?", "Hello?"):
+            answer = await client.post("/users/ann/chat/s", data=said | {"message": words}, headers=BY_SCRIPT)
+            assert answer.text.startswith("event: error")
+        messages, _ = await service.memory.user("ann").session("s").messages()
+        assert [message.content for message in messages] == ["Is anybody there?", "Hello?"]
+
+
 async def test_without_javascript_a_turn_leads_back_to_the_conversation(client):
     page = await sent(client, "/users/ann/chat/monday", message="My cat is called Admiral.")
     assert "My cat is called Admiral." in page and "I&#39;ll remember that." in page
@@ -397,6 +409,45 @@ async def test_the_graph_can_be_walked_from_one_entity_to_the_next(client, noor)
     there = await shown(client, links[0].replace("&amp;", "&"))
     assert "located in" in there and '<h2 id="start">Bergen Aquarium</h2>' in there
     assert (await client.get(f"{NOOR}/graph?entity=Atlantis")).status_code == 404
+
+
+async def test_of_a_great_many_values_the_profile_shows_the_latest_and_leads_to_the_others(client, service):
+    ann = service.memory.user("ann")
+    for number in range(30):
+        await ann.facts.add("friend", f"Friend{number}")
+        await ann.facts.add("city", f"City{number}")
+    page = await shown(client, "/users/ann/profile")
+    assert "Friend29" in page and "Friend22" in page and "Friend21" not in page
+    assert "City29" in page and "City6" in page and "City4<" not in page
+    (more,) = re.findall(r'href="([^"]+)">22 more of friend', page)
+    others = await shown(client, html.unescape(more))
+    assert "Friend0<" in others and "City29" not in others
+
+
+async def test_among_a_great_many_entities_one_is_found_by_name(client, service):
+    ann = service.memory.user("ann")
+    for number in range(70):
+        await ann.graph.relate("user", "knows", f"Person {number:02}")
+    page = await shown(client, "/users/ann/graph")
+    assert "Only the nearest 40 are drawn, of 71." in page and page.count('class="node') == 40
+    assert "and 11 more; find them by name." in page
+    found = await shown(client, "/users/ann/graph?find=son+69")
+    assert re.findall(r"<li><a class=\"chip\"[^>]*>([^<]+)<", found) == ["Person 69"]
+    assert "None has a name like that." in await shown(client, "/users/ann/graph?find=Zoe")
+
+
+async def test_what_holds_of_an_entity_comes_before_what_is_over(client, service):
+    ann = service.memory.user("ann")
+    await ann.graph.relate(
+        "user",
+        "lives_in",
+        "Lyon",
+        valid_from=datetime(2020, 1, 1, tzinfo=UTC),
+        valid_to=datetime(2021, 1, 1, tzinfo=UTC),
+    )
+    await ann.graph.relate("user", "lives_in", "Oslo", valid_from=datetime(2021, 1, 1, tzinfo=UTC))
+    aside = (await shown(client, "/users/ann/graph")).split("<aside")[1]
+    assert aside.index("Oslo") < aside.index("Lyon") and 'class="over"' in aside
 
 
 async def test_instructions_are_switched_moved_edited_and_deleted(client, service):
@@ -521,6 +572,29 @@ async def test_behind_https_the_cookie_is_sent_only_over_https(service):
         assert "Secure" in next(each for each in answer.headers.get_list("set-cookie") if "recollect_console" in each)
 
 
+async def test_after_signing_in_people_are_on_the_page_they_asked_for_or_were_on(service):
+    _, token = await service.keys.create(org="default", scope="admin")
+    asked = f"{NOOR}/memories?q=a%26b&layer=fact"
+    async with client_of(service) as client:
+        await client.get(asked)
+        assert (await signed_in(client, token)).headers["location"] == asked
+        assert (await signed_in(client, token)).headers["location"] == "/"  # it is remembered once
+    was_on = {"Referer": f"{LOCAL}{NOOR}/chat/otters?prompt=true"}
+    async with client_of(service) as client:
+        await client.get(f"{NOOR}/chat/otters/remembered?message=m", headers=BY_SCRIPT | was_on)
+        await client.post(f"{NOOR}/chat/otters", data={"message": "Hello"}, headers=BY_SCRIPT | was_on)
+        assert (await signed_in(client, token)).headers["location"] == f"{NOOR}/chat/otters?prompt=true"
+
+
+@pytest.mark.parametrize(
+    "address", ["//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:x", "/a\r\nb"]
+)
+async def test_signing_in_never_leads_to_another_site(service, address):
+    _, token = await service.keys.create(org="default")
+    async with client_of(service, cookies={LAST_PAGE: quote(address, safe="")}) as client:
+        assert (await signed_in(client, token)).headers["location"] == "/"
+
+
 async def test_guessing_keys_is_slowed_down(service):
     await service.keys.create(org="default")
     async with client_of(service) as client:
@@ -624,6 +698,21 @@ async def test_one_visitors_proof_is_useless_to_another(service, noor):
         await signed_in(other, tokens[1])
         proof = proof_in(await shown(one, "/users"))
         assert (await other.post(f"{NOOR}/erase", data={"proof": proof, "user": "noor"})).status_code == 403
+
+
+async def test_a_page_older_than_the_server_is_told_the_proof_that_counts_now_but_only_while_there_are_no_keys(service):
+    async with client_of(service) as client:
+        old = {"proof": "0" * 64, "content": "Likes tea."}
+        refused = await client.post("/users/ann/memories", data=old, headers=BY_SCRIPT)
+        again = old | {"proof": refused.headers["x-proof"]}
+        assert refused.status_code == 403 and "x-proof" not in (await client.post("/users", data=old)).headers
+        assert (await client.post("/users/ann/memories", data=again, headers=BY_SCRIPT)).status_code == 200
+        elsewhere = BY_SCRIPT | {"Origin": "http://evil.example"}
+        assert "x-proof" not in (await client.post("/users/ann/memories", data=old, headers=elsewhere)).headers
+        _, token = await service.keys.create(org="default")
+        await signed_in(client, token)
+        refused = await client.post("/users/ann/memories", data=old, headers=BY_SCRIPT)
+        assert refused.status_code == 403 and "x-proof" not in refused.headers
 
 
 async def test_a_page_of_another_site_is_refused_even_with_a_proof(client):

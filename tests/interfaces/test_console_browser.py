@@ -15,6 +15,8 @@ from playwright.async_api import Browser, Page, Route, async_playwright, expect
 from server_stage import listening, opened
 
 from recollect.server import sample
+from recollect.server.seats import Seats, secret_of
+from recollect.stores.in_memory import InMemoryStore
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -381,6 +383,55 @@ async def test_when_the_server_is_gone_the_page_says_so_and_keeps_what_was_typed
         await learnings.keyboard.press("Enter")
         await expect(learnings.get_by_role("alert")).to_contain_text("The server did not answer.")
         await expect(learnings.get_by_label("Learning", exact=True)).to_have_value("Likes tea.")
+
+
+async def test_when_the_server_is_back_a_page_from_before_goes_on_as_if_nothing_had_happened():
+    refused = "ERR_CONNECTION|Failed to fetch|403"
+    async with browsing(expected=refused) as page, opened() as service:
+        async with listening(service) as address:
+            port = int(address.rpartition(":")[2])
+            await page.goto(f"{address}/users/ann/chat/monday")
+            learnings = await page.context.new_page()
+            await learnings.goto(f"{address}/users/ann/learnings")
+            await page.get_by_label("Message", exact=True).fill("I live in Oslo.")
+            await page.keyboard.press("Enter")
+            await expect(page.locator("#log .bubble.assistant")).to_have_count(1)
+        await page.get_by_label("Message", exact=True).fill("My dog is called Rex.")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_contain_text("The server did not answer.")
+        await expect(page.get_by_text("Tell me something")).to_be_hidden()
+        service._seats = Seats(InMemoryStore(), service.clock, secret_of(""))  # as in a server started again
+        async with listening(service, port=port):
+            await page.keyboard.press("Enter")
+            await expect(page.locator("#log .bubble.assistant:not([data-waiting])")).to_have_count(2)
+            await expect(page.get_by_role("alert")).to_have_count(0)
+            await learnings.get_by_label("Learning", exact=True).fill("Likes tea.")
+            await learnings.keyboard.press("Enter")
+            await expect(learnings.locator(".known", has_text="Likes tea.")).to_be_visible()
+
+
+async def test_whoever_has_to_sign_in_again_finds_what_they_typed_where_they_typed_it():
+    async with browsing(expected="401") as page, opened() as service, listening(service) as address:
+        _, token = await service.keys.create(org="default", scope="admin")
+        forms = (
+            ("chat/monday", page.get_by_label("Message", exact=True), "A long thought, line by line."),
+            ("learnings", page.get_by_label("Learning", exact=True), "Likes tea."),
+        )
+        for where, field, words in forms:
+            await page.goto(f"{address}/users/ann/{where}")
+            if "sign-in" in page.url:
+                await page.get_by_label("API key").fill(token)
+                await page.keyboard.press("Enter")
+            await field.fill(words)
+            await page.context.clear_cookies()
+            await field.press("Enter")
+            await page.get_by_label("API key").fill("rk_wrong")
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_text("This key is not valid")).to_be_visible()
+            await page.get_by_label("API key").fill(token)
+            await page.keyboard.press("Enter")
+            await expect(field).to_have_value(words)
+            assert page.url == f"{address}/users/ann/{where}"
 
 
 async def test_escape_closes_what_was_opened_and_the_focus_goes_back_to_its_button(address):
