@@ -18,9 +18,11 @@ import pytest
 from server_stage import LOCAL, client_of, opened, process, proof_in, shown, signed_in
 
 from recollect.layers import PUBLIC_LAYERS
+from recollect.policies.ages import GROWING
 from recollect.profile import Fact
-from recollect.records import Partition
+from recollect.records import DAY_MS, Partition, as_datetime
 from recollect.server import console, sample
+from recollect.server.console import overview
 from recollect.server.console.pages import HEADERS, LAST_PAGE, STATIC
 from recollect.server.console.teaching import CHANGED
 from recollect.server.console.timeline import LETTERS_MAX, WIDTHS_PX, Label, Row, draw
@@ -87,7 +89,8 @@ PAGES = {
     f"{NOOR}/chat/otters?prompt=true": "of 4,000 tokens",
     f"{NOOR}/sessions": "Moving south",
     f"{NOOR}/sessions/moving": "Claim BX-2291",
-    f"{NOOR}/memories": "hydrophones of Aquatone",
+    f"{NOOR}/memories": "These are the newest of all layers.",
+    f"{NOOR}/memories?layer=long_term": "hydrophones of Aquatone",
     f"{NOOR}/memories?q=accordion": "Shares words with the question",
     f"{NOOR}/memories?q=quantum+tax+helicopter+zebra": "Nothing here really fits.",
     f"{NOOR}/memories?layer=fact": "allergy: shellfish",
@@ -166,9 +169,14 @@ async def test_every_page_of_a_user_without_memories_says_what_it_is_for(client,
     assert any(each in words for each in ("Tell me something", "No ", "Nothing")), words
 
 
-async def test_a_page_of_memories_without_any_says_where_what_was_said_is(client, service):
+async def test_memories_begin_with_the_newest_of_all_layers_and_an_empty_layer_says_where_what_was_said_is(
+    client, service
+):
     await service.memory.user("ann").session("s").add_interaction("I live in Bergen.", "By the sea!")
-    assert "What was said is in the layer conversation" in await shown(client, "/users/ann/memories")
+    await service.memory.work()
+    newest = await shown(client, "/users/ann/memories")
+    assert "By the sea!" in newest and "city: Bergen" in newest
+    assert "What was said is in the layer conversation" in await shown(client, "/users/ann/memories?layer=long_term")
     assert "By the sea!" in await shown(client, "/users/ann/memories?layer=conversation")
     assert "What was said" not in await shown(client, "/users/ann/memories?layer=episodic")
 
@@ -335,6 +343,38 @@ async def test_a_message_from_another_conversation_opens_the_first_page(client, 
     elsewhere = (await noor.session("otters").messages(limit=1))[0][0].id
     for message in ("nowhere", elsewhere):
         assert "From the beginning" not in await shown(client, f"{NOOR}/sessions/moving?message={message}")
+
+
+async def test_a_message_lists_what_was_learned_from_it_and_each_leads_to_its_memory(client, service):
+    ann = service.memory.user("ann")
+    said, answered = await ann.session("s").add_interaction("My sister Maya lives in Porto.", "Nice!")
+    await service.memory.work()
+    page = await shown(client, f"/users/ann/memories/{said.id}")
+    (found,) = re.findall(r'<a class="value" href="([^"]+)">Maya</a>', page)
+    assert "My sister Maya" in await shown(client, found) and "Undo what was learned" in page
+    assert "What was learned from it" not in await shown(client, f"/users/ann/memories/{answered.id}")
+    quiet = await ann.session("s").add_message("user", "What a day.")
+    await service.memory.work()
+    page = await shown(client, f"/users/ann/memories/{quiet.id}")
+    assert "Nothing: it is kept word for word." in page and "Undo what was learned" not in page
+
+
+async def test_of_a_very_long_message_the_beginning_is_shown_and_all_of_it_on_demand(client, service):
+    text = "Once upon a time. " * 3000 + "The end."
+    await service.memory.user("ann").session("s").add_message("user", text)
+    for page in ("chat/s", "sessions/s"):
+        (said,) = re.findall(r'<details class="long">.*?</details>', await shown(client, f"/users/ann/{page}"), re.S)
+        shut, unfolded = said.split("</summary>")
+        assert "Show all 54,008 characters" in shut and len(shut) < 2000 and "The end." in unfolded
+
+
+async def test_a_first_turn_says_that_nothing_was_there_to_put_into_its_prompt(client):
+    answer = await client.post(
+        "/users/ann/chat/s",
+        data={"proof": proof_in(await shown(client, "/users")), "message": "Hi!"},
+        headers=BY_SCRIPT,
+    )
+    assert "Nothing was remembered before this message" in answer.text
 
 
 async def test_every_memory_of_every_layer_has_a_page(client, noor, service):
@@ -922,10 +962,32 @@ async def test_the_overview_adds_up_what_all_processes_did(clock, tmp_path):
 async def test_growth_and_latency_are_drawn_from_what_happened(client, noor):
     await client.post(f"/api{NOOR}/context", json={"query": "Who is Biscuit?"})
     page = await shown(client, "/overview")
-    path = re.search(r'class="line" d="M([^"]+)"', page)[1]
-    heights = [float(point.split(",")[1]) for point in path.split(" L")]
-    assert heights == sorted(heights, reverse=True) and heights[0] > heights[-1]
+    days = re.findall(r'class="told"[^>]*>(\d+ \w+ \d+): ([\d,]+)<', page)
+    told = {day: int(number) for day, number in days}
+    held = [each for layer in GROWING for each in (await noor.list_memories(layer=layer, limit=1000))[0]]
+    assert len(told) == len(days) == 42 and sum(told.values()) == len(held)
+    talk = await noor.session("otters").info()
+    assert told[f"{talk.created_at.day} {talk.created_at:%b %Y}"] >= talk.messages
     assert "POST /api/users/{user}/context" in page and "of 1 context<" in page
+
+
+async def test_growth_is_drawn_from_all_that_came_in_or_only_for_the_days_that_were_read_to_their_end(
+    client, service, clock, monkeypatch
+):
+    monkeypatch.setattr(overview, "RECORDS_READ", 50)
+    chat = service.memory.user("ann").session("s")
+    for back in range(8, -1, -1):
+        then = as_datetime(clock() - back * DAY_MS)
+        await chat.add_messages([{"role": "user", "content": "Hi.", "created_at": then} for _ in range(40)])
+    assert await drawn(client) == [0] * 33 + [40] * 9
+    assert ", of the newest 50 messages" in await shown(client, "/overview")
+    monkeypatch.setattr(overview, "GROWTH_READ", 200)
+    assert await drawn(client) == [40] * 4
+
+
+async def drawn(client: httpx.AsyncClient) -> list[int]:
+    """The values of the days in the plot."""
+    return [int(value) for value in re.findall(r'class="told"[^>]*>[^:]+: ([\d,]+)<', await shown(client, "/overview"))]
 
 
 async def test_an_org_is_counted_apart_from_users_in_the_index(client, noor):
