@@ -89,7 +89,7 @@ PAGES = {
     f"{NOOR}/chat/otters?prompt=true": "of 4,000 tokens",
     f"{NOOR}/sessions": "Moving south",
     f"{NOOR}/sessions/moving": "Claim BX-2291",
-    f"{NOOR}/memories": "These are the newest of all layers.",
+    f"{NOOR}/memories": "Only the newest are listed.",
     f"{NOOR}/memories?layer=long_term": "hydrophones of Aquatone",
     f"{NOOR}/memories?q=accordion": "Shares words with the question",
     f"{NOOR}/memories?q=quantum+tax+helicopter+zebra": "Nothing here really fits.",

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.layers import PUBLIC_LAYERS, SEARCHED_LAYERS
-from recollect.records import FITS, Hit, Record
+from recollect.records import FITS, REASONS, Hit, Record
 from recollect.server.console.behind import Learned, learned_from
 from recollect.server.console.door import ADDS, Filled, router
 from recollect.server.console.pages import fragment, moved, page, wants_fragment
@@ -27,6 +27,8 @@ LEGS_SHOWN = 4
 """How many reasons get a bar of their own; the others share one more, with their sum."""
 EDITED_LAYERS = ("long_term",)
 """Layers whose text can be edited. A fact is corrected instead, and a message was said."""
+TELLING = ("conversation", "episodic", "long_term", "fact", "preference", "learning")
+"""Layers whose newest memories are listed first. Entities have a page of their own, where they can be seen together."""
 SHOWN_DATA = ("role", "name", "type", "key", "value", "seen", "usage_count", "status", "reason", "title")
 """The parts of a record's data that mean something to people."""
 
@@ -38,6 +40,11 @@ class Leg:
     name: str
     share: float
     length: float
+
+    @property
+    def about(self) -> str:
+        """The reason in words."""
+        return REASONS.get(self.name, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +124,9 @@ async def _searched(owner: User, query: str, layer: str) -> Memories:
 
 
 async def _newest(owner: User) -> Memories:
-    """What came in last, in whichever layer."""
+    """What was said, learned or added last."""
     found: list[Record] = []
-    for layer in PUBLIC_LAYERS:
+    for layer in TELLING:
         found += (await owner.list_memories(layer=layer, limit=PAGE, newest_first=True))[0]
     found.sort(key=lambda record: record.when, reverse=True)
     return Memories("", "", PUBLIC_LAYERS, (), tuple(found[:PAGE]), None)
