@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 from collections.abc import AsyncIterator
@@ -174,7 +175,7 @@ async def test_users_named_like_a_path_step_are_opened_like_others(user):
 
 async def test_a_person_changes_a_memory_and_thinks_twice_before_forgetting_it(address):
     async with browsing() as page:
-        await page.goto(f"{address}/users/noor/memories")
+        await page.goto(f"{address}/users/noor/memories?layer=long_term")
         await page.get_by_role("link", name="The lighthouse near Ålesund").click()
         await page.get_by_label("Text").fill("The lighthouse near Ålesund holds fifty guests.")
         await page.get_by_role("button", name="Save").click()
@@ -195,7 +196,7 @@ async def test_a_page_that_is_still_on_its_way_asks_too_before_it_forgets(addres
         await route.fulfill(response=answer, body=text[: end + len("</form>")])
 
     async with browsing() as page:
-        await page.goto(f"{address}/users/noor/memories")
+        await page.goto(f"{address}/users/noor/memories?layer=long_term")
         await page.route(re.compile("/memories/[^/]+$"), half)
         await page.get_by_role("link", name="Buses from Bergen").click()
         await page.get_by_role("button", name="Forget").click()
@@ -391,6 +392,27 @@ async def test_when_the_server_is_gone_the_page_says_so_and_keeps_what_was_typed
         await learnings.keyboard.press("Enter")
         await expect(learnings.get_by_role("alert")).to_contain_text("The server did not answer.")
         await expect(learnings.get_by_label("Learning", exact=True)).to_have_value("Likes tea.")
+
+
+async def test_what_is_typed_while_an_answer_fails_is_kept_with_what_was_not_answered():
+    typed = asyncio.Event()
+
+    async def broken(route: Route) -> None:
+        await typed.wait()
+        await route.abort()
+
+    failed = "ERR_FAILED|Failed to fetch"
+    async with browsing(expected=failed) as page, opened() as service, listening(service) as address:
+        await page.goto(f"{address}/users/ann/chat/monday")
+        await page.route("**/chat/monday", broken)
+        box = page.get_by_label("Message", exact=True)
+        await box.fill("Is anybody there?")
+        await box.press("Enter")
+        await expect(box).to_have_value("")
+        await box.fill("I can wait.")
+        typed.set()
+        await expect(page.get_by_role("alert")).to_be_visible()
+        await expect(box).to_have_value("Is anybody there?\nI can wait.")
 
 
 async def test_when_the_server_is_back_a_page_from_before_goes_on_as_if_nothing_had_happened():

@@ -83,7 +83,8 @@ document.addEventListener("alpine:init", () => {
     },
     failed() {
       if (!document.querySelector("#log .bubble:not([data-waiting])")) document.getElementById("hello")?.removeAttribute("hidden");
-      this.$refs.text.value = this.said;
+      const typed = this.$refs.text.value; // meanwhile
+      this.$refs.text.value = typed && typed !== this.said ? `${this.said}\n${typed}` : this.said;
       this.grow();
     },
     answered() {
