@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recollect.context_policy import ContextPolicy
+from recollect.enrich.rules import takes_back
 from recollect.interfaces.from_profile import FromProfile, by_key, sources_of
 from recollect.interfaces.phrases import is_question, sentences_of
 from recollect.interfaces.quoting import (
@@ -51,6 +52,8 @@ THINGS_MAX = 3
 """Memories quoted beside them: things that were said but are in no profile."""
 THINGS_READ = 200
 """How many found memories they are chosen from, by importance."""
+HELD_READ = 1_000
+"""How many facts, and as many preferences, are asked which messages they came from: the latest."""
 FOUND_MAX = 50
 """How many memories are searched for those that are part of a limited context."""
 TALKS_MAX = 5
@@ -203,6 +206,7 @@ class MemoryAgent:
             if hit.id not in but
             and (span is None or span[0] <= hit.record.when < span[1])
             and not is_courtesy(hit.content)
+            and not takes_back(hit.content)
             and may_be_quoted(hit.record, question)
         }
         return sorted(said.values(), key=lambda hit: -hit.record.importance)[:THINGS_MAX]
@@ -231,6 +235,9 @@ async def _taught(chat: Session, known: Sequence[Fact]) -> set[str]:
     taught = set(sources_of(known))
     for key in dict.fromkeys(fact.key for fact in known):
         taught.update(sources_of(await chat.user.facts.history(key)))
+    for layer in FACT_LAYERS:  # of what was taken back nothing is left among what is known
+        held, _ = await chat.user.list_memories(layer=layer, limit=HELD_READ, newest_first=True)
+        taught.update(source for record in held if (source := _source_of(record)))
     return taught
 
 

@@ -46,9 +46,9 @@ async def client_of(service: Service, **more: Any) -> AsyncIterator[httpx.AsyncC
 
 
 @asynccontextmanager
-async def listening(service: Service, protocol: Any = PatientProtocol) -> AsyncIterator[str]:
+async def listening(service: Service, protocol: Any = PatientProtocol, port: int = 0) -> AsyncIterator[str]:
     """The same on a local port, in this process. Yields its address."""
-    listener = app.listening("127.0.0.1", 0)
+    listener = app.listening("127.0.0.1", port)
     server = uvicorn.Server(uvicorn.Config(build(service), http=protocol, lifespan="off", log_config=None))
     serving = asyncio.create_task(server._serve([listener]))
     try:

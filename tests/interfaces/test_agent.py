@@ -81,6 +81,12 @@ async def test_what_has_something_of_the_sort_a_question_asks_for_is_told(told, 
     assert "I don't remember" not in said and f"“{told}”" in said
 
 
+async def test_what_was_taken_back_is_not_told_among_what_matters():
+    told = ("I hate coriander.", "My sister gets married on 12 December.", "Forget that I hate coriander.")
+    said = await _ask("Summarise what you know about me", told=told)
+    assert "12 December" in said and "coriander" not in said
+
+
 async def test_a_question_for_several_things_is_answered_with_all_of_them():
     told = ("I live in Antwerp.", "I'm allergic to latex.", "I have a dog called Bo.")
     assert await _ask("Where do I live, and what am I allergic to?", told=told) == (

@@ -18,10 +18,12 @@ import pytest
 from server_stage import LOCAL, client_of, opened, process, proof_in, shown, signed_in
 
 from recollect.layers import PUBLIC_LAYERS
+from recollect.policies.ages import GROWING
 from recollect.profile import Fact
-from recollect.records import Partition
+from recollect.records import DAY_MS, Partition, as_datetime
 from recollect.server import console, sample
-from recollect.server.console.pages import HEADERS, STATIC
+from recollect.server.console import overview
+from recollect.server.console.pages import HEADERS, LAST_PAGE, STATIC
 from recollect.server.console.teaching import CHANGED
 from recollect.server.console.timeline import LETTERS_MAX, WIDTHS_PX, Label, Row, draw
 from recollect.server.metrics import Metrics, Shared
@@ -87,7 +89,8 @@ PAGES = {
     f"{NOOR}/chat/otters?prompt=true": "of 4,000 tokens",
     f"{NOOR}/sessions": "Moving south",
     f"{NOOR}/sessions/moving": "Claim BX-2291",
-    f"{NOOR}/memories": "hydrophones of Aquatone",
+    f"{NOOR}/memories": "Only the newest are listed.",
+    f"{NOOR}/memories?layer=long_term": "hydrophones of Aquatone",
     f"{NOOR}/memories?q=accordion": "Shares words with the question",
     f"{NOOR}/memories?q=quantum+tax+helicopter+zebra": "Nothing here really fits.",
     f"{NOOR}/memories?layer=fact": "allergy: shellfish",
@@ -166,9 +169,14 @@ async def test_every_page_of_a_user_without_memories_says_what_it_is_for(client,
     assert any(each in words for each in ("Tell me something", "No ", "Nothing")), words
 
 
-async def test_a_page_of_memories_without_any_says_where_what_was_said_is(client, service):
+async def test_memories_begin_with_the_newest_of_all_layers_and_an_empty_layer_says_where_what_was_said_is(
+    client, service
+):
     await service.memory.user("ann").session("s").add_interaction("I live in Bergen.", "By the sea!")
-    assert "What was said is in the layer conversation" in await shown(client, "/users/ann/memories")
+    await service.memory.work()
+    newest = await shown(client, "/users/ann/memories")
+    assert "By the sea!" in newest and "city: Bergen" in newest
+    assert "What was said is in the layer conversation" in await shown(client, "/users/ann/memories?layer=long_term")
     assert "By the sea!" in await shown(client, "/users/ann/memories?layer=conversation")
     assert "What was said" not in await shown(client, "/users/ann/memories?layer=episodic")
 
@@ -279,6 +287,18 @@ async def test_an_agent_that_fails_says_so_and_the_users_message_is_kept(clock, 
         assert "My cat is called Admiral." in await shown(client, "/users/ann/chat/s")
 
 
+async def test_what_is_sent_again_after_a_failure_is_stored_once_and_other_words_as_well(clock, tmp_path):
+    (tmp_path / "recollect.toml").write_text('[agents.default]\nurl = "http://127.0.0.1:9/v1"\nmodel = "none"\n')
+    async with opened(clock=clock, folder=tmp_path) as service, client_of(service) as client:
+        page = await shown(client, "/users/ann/chat/s")
+        said = {"proof": proof_in(page), "turn": re.findall(r'name="turn" value="(\w+)"', page)[0]}
+        for words in ("Is anybody there?", "Is anybody there?", "Hello?"):
+            answer = await client.post("/users/ann/chat/s", data=said | {"message": words}, headers=BY_SCRIPT)
+            assert answer.text.startswith("event: error")
+        messages, _ = await service.memory.user("ann").session("s").messages()
+        assert [message.content for message in messages] == ["Is anybody there?", "Hello?"]
+
+
 async def test_without_javascript_a_turn_leads_back_to_the_conversation(client):
     page = await sent(client, "/users/ann/chat/monday", message="My cat is called Admiral.")
     assert "My cat is called Admiral." in page and "I&#39;ll remember that." in page
@@ -323,6 +343,38 @@ async def test_a_message_from_another_conversation_opens_the_first_page(client, 
     elsewhere = (await noor.session("otters").messages(limit=1))[0][0].id
     for message in ("nowhere", elsewhere):
         assert "From the beginning" not in await shown(client, f"{NOOR}/sessions/moving?message={message}")
+
+
+async def test_a_message_lists_what_was_learned_from_it_and_each_leads_to_its_memory(client, service):
+    ann = service.memory.user("ann")
+    said, answered = await ann.session("s").add_interaction("My sister Maya lives in Porto.", "Nice!")
+    await service.memory.work()
+    page = await shown(client, f"/users/ann/memories/{said.id}")
+    (found,) = re.findall(r'<a class="value" href="([^"]+)">Maya</a>', page)
+    assert "My sister Maya" in await shown(client, found) and "Undo what was learned" in page
+    assert "What was learned from it" not in await shown(client, f"/users/ann/memories/{answered.id}")
+    quiet = await ann.session("s").add_message("user", "What a day.")
+    await service.memory.work()
+    page = await shown(client, f"/users/ann/memories/{quiet.id}")
+    assert "Nothing: it is kept word for word." in page and "Undo what was learned" not in page
+
+
+async def test_of_a_very_long_message_the_beginning_is_shown_and_all_of_it_on_demand(client, service):
+    text = "Once upon a time. " * 3000 + "The end."
+    await service.memory.user("ann").session("s").add_message("user", text)
+    for page in ("chat/s", "sessions/s"):
+        (said,) = re.findall(r'<details class="long">.*?</details>', await shown(client, f"/users/ann/{page}"), re.S)
+        shut, unfolded = said.split("</summary>")
+        assert "Show all 54,008 characters" in shut and len(shut) < 2000 and "The end." in unfolded
+
+
+async def test_a_first_turn_says_that_nothing_was_there_to_put_into_its_prompt(client):
+    answer = await client.post(
+        "/users/ann/chat/s",
+        data={"proof": proof_in(await shown(client, "/users")), "message": "Hi!"},
+        headers=BY_SCRIPT,
+    )
+    assert "Nothing was remembered before this message" in answer.text
 
 
 async def test_every_memory_of_every_layer_has_a_page(client, noor, service):
@@ -397,6 +449,45 @@ async def test_the_graph_can_be_walked_from_one_entity_to_the_next(client, noor)
     there = await shown(client, links[0].replace("&amp;", "&"))
     assert "located in" in there and '<h2 id="start">Bergen Aquarium</h2>' in there
     assert (await client.get(f"{NOOR}/graph?entity=Atlantis")).status_code == 404
+
+
+async def test_of_a_great_many_values_the_profile_shows_the_latest_and_leads_to_the_others(client, service):
+    ann = service.memory.user("ann")
+    for number in range(30):
+        await ann.facts.add("friend", f"Friend{number}")
+        await ann.facts.add("city", f"City{number}")
+    page = await shown(client, "/users/ann/profile")
+    assert "Friend29" in page and "Friend22" in page and "Friend21" not in page
+    assert "City29" in page and "City6" in page and "City4<" not in page
+    (more,) = re.findall(r'href="([^"]+)">22 more of friend', page)
+    others = await shown(client, html.unescape(more))
+    assert "Friend0<" in others and "City29" not in others
+
+
+async def test_among_a_great_many_entities_one_is_found_by_name(client, service):
+    ann = service.memory.user("ann")
+    for number in range(70):
+        await ann.graph.relate("user", "knows", f"Person {number:02}")
+    page = await shown(client, "/users/ann/graph")
+    assert "Only the nearest 40 are drawn, of 71." in page and page.count('class="node') == 40
+    assert "and 11 more; find them by name." in page
+    found = await shown(client, "/users/ann/graph?find=son+69")
+    assert re.findall(r"<li><a class=\"chip\"[^>]*>([^<]+)<", found) == ["Person 69"]
+    assert "None has a name like that." in await shown(client, "/users/ann/graph?find=Zoe")
+
+
+async def test_what_holds_of_an_entity_comes_before_what_is_over(client, service):
+    ann = service.memory.user("ann")
+    await ann.graph.relate(
+        "user",
+        "lives_in",
+        "Lyon",
+        valid_from=datetime(2020, 1, 1, tzinfo=UTC),
+        valid_to=datetime(2021, 1, 1, tzinfo=UTC),
+    )
+    await ann.graph.relate("user", "lives_in", "Oslo", valid_from=datetime(2021, 1, 1, tzinfo=UTC))
+    aside = (await shown(client, "/users/ann/graph")).split("<aside")[1]
+    assert aside.index("Oslo") < aside.index("Lyon") and 'class="over"' in aside
 
 
 async def test_instructions_are_switched_moved_edited_and_deleted(client, service):
@@ -521,6 +612,29 @@ async def test_behind_https_the_cookie_is_sent_only_over_https(service):
         assert "Secure" in next(each for each in answer.headers.get_list("set-cookie") if "recollect_console" in each)
 
 
+async def test_after_signing_in_people_are_on_the_page_they_asked_for_or_were_on(service):
+    _, token = await service.keys.create(org="default", scope="admin")
+    asked = f"{NOOR}/memories?q=a%26b&layer=fact"
+    async with client_of(service) as client:
+        await client.get(asked)
+        assert (await signed_in(client, token)).headers["location"] == asked
+        assert (await signed_in(client, token)).headers["location"] == "/"  # it is remembered once
+    was_on = {"Referer": f"{LOCAL}{NOOR}/chat/otters?prompt=true"}
+    async with client_of(service) as client:
+        await client.get(f"{NOOR}/chat/otters/remembered?message=m", headers=BY_SCRIPT | was_on)
+        await client.post(f"{NOOR}/chat/otters", data={"message": "Hello"}, headers=BY_SCRIPT | was_on)
+        assert (await signed_in(client, token)).headers["location"] == f"{NOOR}/chat/otters?prompt=true"
+
+
+@pytest.mark.parametrize(
+    "address", ["//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:x", "/a\r\nb"]
+)
+async def test_signing_in_never_leads_to_another_site(service, address):
+    _, token = await service.keys.create(org="default")
+    async with client_of(service, cookies={LAST_PAGE: quote(address, safe="")}) as client:
+        assert (await signed_in(client, token)).headers["location"] == "/"
+
+
 async def test_guessing_keys_is_slowed_down(service):
     await service.keys.create(org="default")
     async with client_of(service) as client:
@@ -624,6 +738,21 @@ async def test_one_visitors_proof_is_useless_to_another(service, noor):
         await signed_in(other, tokens[1])
         proof = proof_in(await shown(one, "/users"))
         assert (await other.post(f"{NOOR}/erase", data={"proof": proof, "user": "noor"})).status_code == 403
+
+
+async def test_a_page_older_than_the_server_is_told_the_proof_that_counts_now_but_only_while_there_are_no_keys(service):
+    async with client_of(service) as client:
+        old = {"proof": "0" * 64, "content": "Likes tea."}
+        refused = await client.post("/users/ann/memories", data=old, headers=BY_SCRIPT)
+        again = old | {"proof": refused.headers["x-proof"]}
+        assert refused.status_code == 403 and "x-proof" not in (await client.post("/users", data=old)).headers
+        assert (await client.post("/users/ann/memories", data=again, headers=BY_SCRIPT)).status_code == 200
+        elsewhere = BY_SCRIPT | {"Origin": "http://evil.example"}
+        assert "x-proof" not in (await client.post("/users/ann/memories", data=old, headers=elsewhere)).headers
+        _, token = await service.keys.create(org="default")
+        await signed_in(client, token)
+        refused = await client.post("/users/ann/memories", data=old, headers=BY_SCRIPT)
+        assert refused.status_code == 403 and "x-proof" not in refused.headers
 
 
 async def test_a_page_of_another_site_is_refused_even_with_a_proof(client):
@@ -833,10 +962,32 @@ async def test_the_overview_adds_up_what_all_processes_did(clock, tmp_path):
 async def test_growth_and_latency_are_drawn_from_what_happened(client, noor):
     await client.post(f"/api{NOOR}/context", json={"query": "Who is Biscuit?"})
     page = await shown(client, "/overview")
-    path = re.search(r'class="line" d="M([^"]+)"', page)[1]
-    heights = [float(point.split(",")[1]) for point in path.split(" L")]
-    assert heights == sorted(heights, reverse=True) and heights[0] > heights[-1]
+    days = re.findall(r'class="told"[^>]*>(\d+ \w+ \d+): ([\d,]+)<', page)
+    told = {day: int(number) for day, number in days}
+    held = [each for layer in GROWING for each in (await noor.list_memories(layer=layer, limit=1000))[0]]
+    assert len(told) == len(days) == 42 and sum(told.values()) == len(held)
+    talk = await noor.session("otters").info()
+    assert told[f"{talk.created_at.day} {talk.created_at:%b %Y}"] >= talk.messages
     assert "POST /api/users/{user}/context" in page and "of 1 context<" in page
+
+
+async def test_growth_is_drawn_from_all_that_came_in_or_only_for_the_days_that_were_read_to_their_end(
+    client, service, clock, monkeypatch
+):
+    monkeypatch.setattr(overview, "RECORDS_READ", 50)
+    chat = service.memory.user("ann").session("s")
+    for back in range(8, -1, -1):
+        then = as_datetime(clock() - back * DAY_MS)
+        await chat.add_messages([{"role": "user", "content": "Hi.", "created_at": then} for _ in range(40)])
+    assert await drawn(client) == [0] * 33 + [40] * 9
+    assert ", of the newest 50 messages" in await shown(client, "/overview")
+    monkeypatch.setattr(overview, "GROWTH_READ", 200)
+    assert await drawn(client) == [40] * 4
+
+
+async def drawn(client: httpx.AsyncClient) -> list[int]:
+    """The values of the days in the plot."""
+    return [int(value) for value in re.findall(r'class="told"[^>]*>[^:]+: ([\d,]+)<', await shown(client, "/overview"))]
 
 
 async def test_an_org_is_counted_apart_from_users_in_the_index(client, noor):

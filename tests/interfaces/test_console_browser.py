@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 from collections.abc import AsyncIterator
@@ -15,6 +16,8 @@ from playwright.async_api import Browser, Page, Route, async_playwright, expect
 from server_stage import listening, opened
 
 from recollect.server import sample
+from recollect.server.seats import Seats, secret_of
+from recollect.stores.in_memory import InMemoryStore
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -172,7 +175,7 @@ async def test_users_named_like_a_path_step_are_opened_like_others(user):
 
 async def test_a_person_changes_a_memory_and_thinks_twice_before_forgetting_it(address):
     async with browsing() as page:
-        await page.goto(f"{address}/users/noor/memories")
+        await page.goto(f"{address}/users/noor/memories?layer=long_term")
         await page.get_by_role("link", name="The lighthouse near Ålesund").click()
         await page.get_by_label("Text").fill("The lighthouse near Ålesund holds fifty guests.")
         await page.get_by_role("button", name="Save").click()
@@ -193,7 +196,7 @@ async def test_a_page_that_is_still_on_its_way_asks_too_before_it_forgets(addres
         await route.fulfill(response=answer, body=text[: end + len("</form>")])
 
     async with browsing() as page:
-        await page.goto(f"{address}/users/noor/memories")
+        await page.goto(f"{address}/users/noor/memories?layer=long_term")
         await page.route(re.compile("/memories/[^/]+$"), half)
         await page.get_by_role("link", name="Buses from Bergen").click()
         await page.get_by_role("button", name="Forget").click()
@@ -216,7 +219,7 @@ async def test_a_person_corrects_the_profile_and_looks_back(address):
         await expect(page.locator(".known", has_text="shellfish")).to_contain_text("pinned")
         await page.locator(".lane svg a").first.click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Memory")
-        await expect(page.locator("main")).to_contain_text("Layer: fact")
+        await expect(page.get_by_role("definition").first).to_have_text("fact")
 
 
 async def test_a_person_walks_through_the_graph(address):
@@ -268,9 +271,17 @@ async def test_an_operator_looks_around_makes_a_key_and_signs_in_with_it(address
     async with browsing() as page:
         await page.goto(f"{address}/users/noor/chat")
         await go(page, "Overview")
-        await expect(page.locator(".plot .line")).to_be_visible()
+        today = page.locator(".plot .day").last
+        await expect(today.locator(".told")).to_have_css("opacity", "0")
+        await today.locator(".touch").hover(force=True)
+        await expect(today.locator(".told")).to_have_css("opacity", "1")
+        await page.clock.install()
         await go(page, "Jobs")
         await expect(page.get_by_text("No failed jobs")).to_be_visible()
+        async with page.expect_request("**/jobs") as asked:  # it counts again by itself
+            await page.clock.fast_forward(11_000)
+        assert (await (await asked.value).response()).status == 200
+        await page.clock.resume()
         await go(page, "Keys")
         await page.get_by_label("Name").fill("the laptop")
         await page.get_by_role("button", name="Create key").click()
@@ -381,6 +392,76 @@ async def test_when_the_server_is_gone_the_page_says_so_and_keeps_what_was_typed
         await learnings.keyboard.press("Enter")
         await expect(learnings.get_by_role("alert")).to_contain_text("The server did not answer.")
         await expect(learnings.get_by_label("Learning", exact=True)).to_have_value("Likes tea.")
+
+
+async def test_what_is_typed_while_an_answer_fails_is_kept_with_what_was_not_answered():
+    typed = asyncio.Event()
+
+    async def broken(route: Route) -> None:
+        await typed.wait()
+        await route.abort()
+
+    failed = "ERR_FAILED|Failed to fetch"
+    async with browsing(expected=failed) as page, opened() as service, listening(service) as address:
+        await page.goto(f"{address}/users/ann/chat/monday")
+        await page.route("**/chat/monday", broken)
+        box = page.get_by_label("Message", exact=True)
+        await box.fill("Is anybody there?")
+        await box.press("Enter")
+        await expect(box).to_have_value("")
+        await box.fill("I can wait.")
+        typed.set()
+        await expect(page.get_by_role("alert")).to_be_visible()
+        await expect(box).to_have_value("Is anybody there?\nI can wait.")
+
+
+async def test_when_the_server_is_back_a_page_from_before_goes_on_as_if_nothing_had_happened():
+    refused = "ERR_CONNECTION|Failed to fetch|403"
+    async with browsing(expected=refused) as page, opened() as service:
+        async with listening(service) as address:
+            port = int(address.rpartition(":")[2])
+            await page.goto(f"{address}/users/ann/chat/monday")
+            learnings = await page.context.new_page()
+            await learnings.goto(f"{address}/users/ann/learnings")
+            await page.get_by_label("Message", exact=True).fill("I live in Oslo.")
+            await page.keyboard.press("Enter")
+            await expect(page.locator("#log .bubble.assistant")).to_have_count(1)
+        await page.get_by_label("Message", exact=True).fill("My dog is called Rex.")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_contain_text("The server did not answer.")
+        await expect(page.get_by_text("Tell me something")).to_be_hidden()
+        service._seats = Seats(InMemoryStore(), service.clock, secret_of(""))  # as in a server started again
+        async with listening(service, port=port):
+            await page.keyboard.press("Enter")
+            await expect(page.locator("#log .bubble.assistant:not([data-waiting])")).to_have_count(2)
+            await expect(page.get_by_role("alert")).to_have_count(0)
+            await learnings.get_by_label("Learning", exact=True).fill("Likes tea.")
+            await learnings.keyboard.press("Enter")
+            await expect(learnings.locator(".known", has_text="Likes tea.")).to_be_visible()
+
+
+async def test_whoever_has_to_sign_in_again_finds_what_they_typed_where_they_typed_it():
+    async with browsing(expected="401") as page, opened() as service, listening(service) as address:
+        _, token = await service.keys.create(org="default", scope="admin")
+        forms = (
+            ("chat/monday", page.get_by_label("Message", exact=True), "A long thought, line by line."),
+            ("learnings", page.get_by_label("Learning", exact=True), "Likes tea."),
+        )
+        for where, field, words in forms:
+            await page.goto(f"{address}/users/ann/{where}")
+            if "sign-in" in page.url:
+                await page.get_by_label("API key").fill(token)
+                await page.keyboard.press("Enter")
+            await field.fill(words)
+            await page.context.clear_cookies()
+            await field.press("Enter")
+            await page.get_by_label("API key").fill("rk_wrong")
+            await page.keyboard.press("Enter")
+            await expect(page.get_by_text("This key is not valid")).to_be_visible()
+            await page.get_by_label("API key").fill(token)
+            await page.keyboard.press("Enter")
+            await expect(field).to_have_value(words)
+            assert page.url == f"{address}/users/ann/{where}"
 
 
 async def test_escape_closes_what_was_opened_and_the_focus_goes_back_to_its_button(address):

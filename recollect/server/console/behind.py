@@ -19,8 +19,9 @@ LEFT_OUT_SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """One thing learned from a message: its kind, name and value, the value before, and how sure it is."""
+    """One thing learned from a message: its id, kind, name and value, the value before, and how sure it is."""
 
+    id: str
     kind: str
     name: str
     value: str
@@ -81,21 +82,21 @@ async def remembered_of(owner: User, session: str, message_id: str, look: int = 
     record = await owner.get_memory(message_id)
     is_enriched = record.version != record.born[0]
     waits = look < (SETTLED_LOOKS if is_enriched else LOOKS)
-    learned = await _learned(owner, message_id)
+    learned = await learned_from(owner, message_id)
     return Remembered(session, message_id, record.content, record.importance, tuple(learned), look + 1, waits)
 
 
-async def _learned(owner: User, message_id: str) -> list[Learned]:
+async def learned_from(owner: User, message_id: str) -> list[Learned]:
     """Everything that names this message as its source."""
     found = await _facts(owner.facts, message_id, "fact")
     found += await _facts(owner.preferences, message_id, "preference")
     found += [
-        Learned("learning", each.type, each.content, confidence=each.confidence)
+        Learned(each.id, "learning", each.type, each.content, confidence=each.confidence)
         for each in await owner.learnings.list()
         if each.source_message_id == message_id
     ]
     found += [
-        Learned("relation", each.relation, f"{each.names[0]} → {each.names[1]}", confidence=each.confidence)
+        Learned(each.id, "relation", each.relation, f"{each.names[0]} → {each.names[1]}", confidence=each.confidence)
         for each in await owner.graph.relations()
         if each.source is not None and each.source.message_id == message_id and each.names[0] != USER
     ]
@@ -104,7 +105,9 @@ async def _learned(owner: User, message_id: str) -> list[Learned]:
 
 async def _facts(facts: Facts, message_id: str, kind: str) -> list[Learned]:
     told = [fact for fact in await facts.list() if fact.source_message_id == message_id]
-    return [Learned(kind, fact.key, fact.value, await _value_before(facts, fact), fact.confidence) for fact in told]
+    return [
+        Learned(fact.id, kind, fact.key, fact.value, await _value_before(facts, fact), fact.confidence) for fact in told
+    ]
 
 
 async def _value_before(facts: Facts, fact: Fact) -> str:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.conversation import Message
-from recollect.errors import RecollectError
+from recollect.errors import Conflict, RecollectError
 from recollect.records import new_id
 from recollect.server import bodies
 from recollect.server.chat import begun, events, streamed
@@ -43,6 +43,7 @@ class Chat:
 
     session: str
     title: str
+    turn: str
     agents: tuple[str, ...]
     bubbles: tuple[Bubble, ...]
     remembered: Remembered | None
@@ -51,9 +52,10 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a turn adds to the page; the first turn gives a conversation its title."""
+    """What a turn adds to the page; the first turn gives a conversation its title. `turn` is for the next one."""
 
     title: str
+    turn: str
     bubbles: tuple[Bubble, ...]
     remembered: Remembered
     prompt: Prompt
@@ -89,6 +91,7 @@ async def chat_page(
     view = Chat(
         session=session,
         title=(await chat.info()).title if messages else "New conversation",
+        turn=new_id(service.clock()),
         agents=tuple(sorted(service.agents)),
         bubbles=tuple(map(bubble, reversed(messages))),
         remembered=await remembered_of(owner, session, said.id) if said else None,
@@ -105,8 +108,12 @@ async def say(
     body = bodies.ChatTurn(
         chat_id=session, user_id=owner.id, message=form.get("message"), agent=form.optional("agent") or ""
     )
-    turn = begun(service, caller.org, body, None)
-    prepared = await turn.begin()
+    turn = begun(service, caller.org, body, form.optional("turn"))
+    try:
+        prepared = await turn.begin()
+    except Conflict:  # the first words of this turn were stored but not answered, and now there are others
+        turn = begun(service, caller.org, body, None)
+        prepared = await turn.begin()
     if not wants_fragment(request):
         await turn.end(prepared, "".join([piece async for piece in turn.executor.answer(prepared)]))
         return moved(request, "users", owner.id, "chat", session)
@@ -115,7 +122,8 @@ async def say(
         records = await owner.get_memories(answer["message_ids"])
         bubbles = tuple(bubble(Message.from_record(record)) for record in records)
         behind = await remembered_of(owner, session, turn.said_id, 0)
-        added = Answered((await turn.chat.info()).title, bubbles, behind, prompt_of(prepared.context))
+        title, following = (await turn.chat.info()).title, new_id(service.clock())
+        added = Answered(title, following, bubbles, behind, prompt_of(prepared.context))
         return {"html": rendered(request, "chat_turn", added)}
 
     def failed(error: RecollectError) -> dict[str, Any]:

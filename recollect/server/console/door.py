@@ -11,7 +11,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from fastapi import APIRouter, Depends
 from fastapi.exceptions import RequestValidationError
@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from recollect.errors import Busy, Forbidden, RecollectError
 from recollect.server.console.forms import Form, read_form
-from recollect.server.console.pages import HEADERS, PROOF, fragment, id_in, moved, page, wants_fragment
+from recollect.server.console.pages import HEADERS, PROOF, fragment, id_in, moved, page, remember_page, wants_fragment
 from recollect.server.errors import Unauthorized, headers_of, stopping, told
 from recollect.server.gate import PRINCIPAL, Principal, admitted, is_from_elsewhere, is_guarded, of_this_machine
 from recollect.server.routing import PUBLIC, Handler, StrictRoute, service_of
@@ -38,6 +38,8 @@ ADDS = {"x-adds": True}
 STRANGERS_MAX = 32
 """How many forms of strangers are read at a time: a slow sender only keeps other strangers out."""
 
+FRESH_PROOF = "X-Proof"
+"""Header: the proof that forms of a page of ours need from now on, for a page that is older than this server."""
 NOTICED = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML"}
 """Errors are shown at the top of the page, wherever the response would have gone."""
 
@@ -177,21 +179,32 @@ def _told(request: Request, error: Exception) -> Response:
     is_part = wants_fragment(request)
     response = (fragment if is_part else page)(request, "notice" if is_part else "error", view, status=view.status)
     response.headers.update(headers_of(error, view.status) | (NOTICED if is_part else {}))
+    principal: Principal | None = request.scope.get(PRINCIPAL)
+    if is_part and view.field == PROOF_FIELD and principal is not None and not principal.key:
+        # Only while there are no keys: with keys, the page may be that of somebody who signed in before.
+        response.headers[FRESH_PROOF] = request.scope[PROOF]
     return response
 
 
 def _page_before(request: Request) -> str:
-    """The page of ours that a form was sent from, if the browser names it."""
+    """The page of ours that a form or a script of ours asked from, if the browser names it."""
     try:
         before = urlsplit(request.headers.get("referer", ""))
     except ValueError:
         return ""
     is_ours = before.scheme in ("http", "https") and before.netloc == request.headers.get("host")
-    return before.geturl() if is_ours and request.method == "POST" else ""
+    return before.geturl() if is_ours and (request.method == "POST" or wants_fragment(request)) else ""
 
 
 def _to_sign_in(request: Request) -> Response:
+    """Redirect to where a key is shown; afterwards, people go on with the page they were on."""
     response = moved(request, "sign-in")
     if wants_fragment(request):
         response.status_code = 401
+    before = urlsplit(_page_before(request))
+    if before.path:
+        remember_page(response, urlunsplit(("", "", before.path, before.query, "")))
+    elif request.method == "GET" and not wants_fragment(request):
+        asked = request.scope["query_string"].decode("latin-1")
+        remember_page(response, urlunsplit(("", "", request.scope["path"], asked, "")))
     return response

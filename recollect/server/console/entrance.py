@@ -6,13 +6,23 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from recollect import validate
 from recollect.errors import NotFound
 from recollect.server import sample
 from recollect.server.console.door import ADDS, ANY_USER, COOKIE, OPEN, Filled, router
-from recollect.server.console.pages import HEADERS, LAST_USER, STATIC, TYPES, VERSION, moved, page
+from recollect.server.console.pages import (
+    HEADERS,
+    LAST_PAGE,
+    LAST_USER,
+    STATIC,
+    TYPES,
+    VERSION,
+    moved,
+    page,
+    remembered_page,
+)
 from recollect.server.gate import PRINCIPAL, count_failure
 from recollect.server.routing import READ, Caller, Here, StrictRoute
 
@@ -63,12 +73,13 @@ async def sign_in(request: Request, service: Here, form: Filled) -> Response:
     if key is None:
         count_failure(service, request.scope)
         return page(request, "sign_in", SignIn(wrong=True), status=401)
-    response = moved(request, "")
+    response = RedirectResponse(remembered_page(request), 303)
     is_secure = request.headers.get("origin", "").startswith("https://")
     response.set_cookie(
         COOKIE, service.seats.take(key.id), path="/", httponly=True, samesite="strict", secure=is_secure
     )
-    response.delete_cookie(LAST_USER, path="/")
+    for name in (LAST_USER, LAST_PAGE):
+        response.delete_cookie(name, path="/")
     return response
 
 
@@ -77,7 +88,7 @@ async def sign_out(request: Request, service: Here) -> Response:
     """Sign out; the cookie becomes worthless, and so does any copy of it."""
     await service.seats.leave(request.cookies.get(COOKIE, ""))
     response = moved(request, "sign-in")
-    for name in (COOKIE, LAST_USER):
+    for name in (COOKIE, LAST_USER, LAST_PAGE):
         response.delete_cookie(name, path="/")
     return response
 

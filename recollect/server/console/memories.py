@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recollect.layers import PUBLIC_LAYERS, SEARCHED_LAYERS
-from recollect.records import FITS, Hit, Record
+from recollect.records import FITS, REASONS, Hit, Record
+from recollect.server.console.behind import Learned, learned_from
 from recollect.server.console.door import ADDS, Filled, router
 from recollect.server.console.pages import fragment, moved, page, wants_fragment
 from recollect.server.memories import MemoryId
@@ -26,6 +27,8 @@ LEGS_SHOWN = 4
 """How many reasons get a bar of their own; the others share one more, with their sum."""
 EDITED_LAYERS = ("long_term",)
 """Layers whose text can be edited. A fact is corrected instead, and a message was said."""
+TELLING = ("conversation", "episodic", "long_term", "fact", "preference", "learning")
+"""Layers whose newest memories are listed first. Entities have a page of their own, where they can be seen together."""
 SHOWN_DATA = ("role", "name", "type", "key", "value", "seen", "usage_count", "status", "reason", "title")
 """The parts of a record's data that mean something to people."""
 
@@ -37,6 +40,11 @@ class Leg:
     name: str
     share: float
     length: float
+
+    @property
+    def about(self) -> str:
+        """The reason in words."""
+        return REASONS.get(self.name, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +100,19 @@ class MemoryPage:
     can_restore: bool
     can_edit: bool
     teaches: bool
+    learned: tuple[Learned, ...]
 
 
 @routes.get("/users/{user}/memories")
 async def memories(
     request: Request, service: Here, owner: Owner, q: str = "", layer: str = "", after: str | None = None
 ) -> Response:
-    """What answers a question best, and why; without a question, the newest memories of a layer."""
+    """What answers a question best, and why; without a question, the newest memories, of a layer or of all."""
     query = q.strip()
-    view = await (_searched(owner, query, layer) if query else _listed(owner, layer or "long_term", after))
+    if query:
+        view = await _searched(owner, query, layer)
+    else:
+        view = await (_listed(owner, layer, after) if layer else _newest(owner))
     if query:
         service.metrics.count("searches")
     return fragment(request, "memories_swapped", view) if wants_fragment(request) else page(request, "memories", view)
@@ -109,6 +121,15 @@ async def memories(
 async def _searched(owner: User, query: str, layer: str) -> Memories:
     hits = await owner.search_memory(query, layer=layer or None, limit=HITS)
     return Memories(query, layer, SEARCHED_LAYERS, tuple(_found(hits)), (), None)
+
+
+async def _newest(owner: User) -> Memories:
+    """What was said, learned or added last."""
+    found: list[Record] = []
+    for layer in TELLING:
+        found += (await owner.list_memories(layer=layer, limit=PAGE, newest_first=True))[0]
+    found.sort(key=lambda record: record.when, reverse=True)
+    return Memories("", "", PUBLIC_LAYERS, (), tuple(found[:PAGE]), None)
 
 
 async def _listed(owner: User, layer: str, after: str | None) -> Memories:
@@ -143,6 +164,7 @@ async def memory_page(request: Request, owner: Owner, id: MemoryId) -> Response:
     """A memory: where it comes from, what it was before, what can be done with it."""
     record = await owner.get_memory(id)
     history = await owner.history(id)
+    teaches = record.layer == "conversation" and record.data.get("role") == "user"
     view = MemoryPage(
         record=record,
         state="" if record.content else _as_json(dict(record.data), indent=2),
@@ -153,7 +175,8 @@ async def memory_page(request: Request, owner: Owner, id: MemoryId) -> Response:
         ended=_ended(record),
         can_restore="merged_into" in record.data or "retired" in record.data,
         can_edit=record.layer in EDITED_LAYERS,
-        teaches=record.layer == "conversation" and record.data.get("role") == "user",
+        teaches=teaches,
+        learned=tuple(await learned_from(owner, id)) if teaches else (),
     )
     return page(request, "memory", view)
 

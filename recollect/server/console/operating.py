@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from starlette.responses import Response
 from recollect.errors import Forbidden, NotFound
 from recollect.records import Record
 from recollect.server.console.door import Filled, router
-from recollect.server.console.pages import Chosen, moved, page
+from recollect.server.console.pages import Chosen, moved, page, wants_fragment
 from recollect.server.gate import Principal
 from recollect.server.keys import SCOPES, Key
 from recollect.server.operations import FailureId, failures_of, give_another_try
@@ -20,6 +21,9 @@ from recollect.server.service import Service
 from recollect.stores.contract import Survey
 
 routes = router()
+
+ALLOWS = {"read": "see everything", "write": "also add, change and forget", "admin": "also erase, and manage keys"}
+"""What each scope allows, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Keys:
 
     rows: tuple[Row, ...]
     org: str
-    scopes: tuple[str, ...]
+    scopes: Mapping[str, str]
     token: str = ""
     was_first: bool = False
 
@@ -60,8 +64,10 @@ class Keys:
 async def jobs(request: Request, service: Here, caller: Caller, chosen: Chosen = "") -> Response:
     """What is waiting to be done, and what could not be done."""
     uses: dict[str, Any] = service.memory.describe()
+    # The page asks again every few seconds, which is no reason to count a large store each time.
+    counted = service.surveys.latest() if wants_fragment(request) else service.memory.survey()
     view = Jobs(
-        survey=await service.memory.survey(),
+        survey=await counted,
         done=uses["jobs"]["done"],
         failed=uses["jobs"]["failed"],
         worker=uses["worker"],
@@ -125,4 +131,4 @@ async def _keys(service: Service, caller: Principal, token: str = "", was_first:
     rows = [
         Row(key, key.state(now), key.id == caller.key) for key in await service.keys.list() if key.org == caller.org
     ]
-    return Keys(tuple(reversed(rows)), caller.org, SCOPES, token, was_first)
+    return Keys(tuple(reversed(rows)), caller.org, {scope: ALLOWS[scope] for scope in SCOPES}, token, was_first)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
@@ -15,7 +15,7 @@ from recollect.policies.ages import GROWING, RECORDS_READ, USERS_READ, ages
 from recollect.records import DAY_MS, Record, as_datetime
 from recollect.server.console.door import router
 from recollect.server.console.pages import Chosen, page
-from recollect.server.console.plots import Area, Bar, area, bars
+from recollect.server.console.plots import Bar, Columns, bars, columns
 from recollect.server.console.words import count, day
 from recollect.server.metrics import Latency
 from recollect.server.routing import ADMIN, Caller, Here
@@ -26,6 +26,8 @@ routes = router()
 
 DAYS = 42
 """How many days back growth is drawn."""
+GROWTH_READ = 20_000
+"""How many records are read for it at most; with more in these days, only the latest of the days are drawn."""
 ROUTES_SHOWN = 8
 OWNERS = ("user or org", "users and orgs")
 """What people call a partition."""
@@ -39,10 +41,12 @@ class Overview:
     records: int
     store: str
     durability: str
-    growth: Area
+    growth: Columns
+    gained: int
+    sampled: int
     layers: tuple[Bar, ...]
     ages: tuple[Bar, ...]
-    latencies: tuple[tuple[Latency, float], ...]
+    latencies: tuple[tuple[Latency, float, float], ...]
     turns: int
     searches: int
     contexts: int
@@ -58,26 +62,52 @@ async def overview(request: Request, service: Here, caller: Caller, chosen: Chos
     """Figures about the whole store, and about the users of the org."""
     survey = await service.surveys.latest()
     users = [each.user for each in await service.memory.users() if each.org == caller.org and each.user]
-    found = await _records(service, caller.org, users[:USERS_READ])
-    return page(request, "overview", _overview(service, survey, found, len(users) > USERS_READ))
+    sample = await _sample(service, caller.org, users[:USERS_READ])
+    return page(request, "overview", _overview(service, survey, sample, len(users) > USERS_READ))
 
 
-async def _records(service: Service, org: str, users: Sequence[str]) -> list[Record]:
-    """The newest records of some users."""
-    found: list[Record] = []
+@dataclass(slots=True)
+class _Sample:
+    """The newest records of some users, and when else something came in during the days that are drawn."""
+
+    first: int
+    """When the days that are drawn begin: those before it were not read to their end."""
+    found: list[Record] = field(default_factory=list)
+    earlier: list[int] = field(default_factory=list)
+    is_all: bool = True
+
+    @property
+    def times(self) -> Iterator[int]:
+        yield from (record.when for record in self.found)
+        yield from self.earlier
+
+
+async def _sample(service: Service, org: str, users: Sequence[str]) -> _Sample:
+    sample = _Sample((service.clock() // DAY_MS - (DAYS - 1)) * DAY_MS)
     for user in users:
         owner = service.memory.user(user, org=org)
         for layer in GROWING:
-            found += (await owner.list_memories(layer=layer, limit=RECORDS_READ, newest_first=True))[0]
-    return found
+            records, after = await owner.list_memories(layer=layer, limit=RECORDS_READ, newest_first=True)
+            sample.found += records
+            sample.is_all &= after is None
+            while after is not None and any(record.created_at >= sample.first for record in records):
+                if len(sample.found) + len(sample.earlier) >= GROWTH_READ:
+                    oldest = min(record.when for record in records)
+                    sample.first = max(sample.first, (oldest // DAY_MS + 1) * DAY_MS)
+                    break
+                records, after = await owner.list_memories(
+                    layer=layer, limit=RECORDS_READ, after=after, newest_first=True
+                )
+                sample.earlier += [record.when for record in records]
+    return sample
 
 
-def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part: bool) -> Overview:
+def _overview(service: Service, survey: Survey, sample: _Sample, is_part: bool) -> Overview:
     now, metrics = service.clock(), service.figures_of_all()
     uses = service.describe()
     store: dict[str, Any] = uses["store"]
     contexts = metrics.total("contexts")
-    knowledge = [record for record in found if record.layer == "long_term"]
+    knowledge = [record for record in sample.found if record.layer == "long_term"]
     layers = told_counts(survey.records)
     used = sum(bool(record.data.get("usage_count")) for record in knowledge)
     return Overview(
@@ -85,9 +115,11 @@ def _overview(service: Service, survey: Survey, found: Sequence[Record], is_part
         records=sum(layers.values()),
         store=str(store.get("store", "store")),
         durability=str(store.get("durability", "")),
-        growth=_growth(found, now),
+        growth=_growth(sample, now),
+        gained=sum(now - 7 * DAY_MS < time <= now for time in sample.times),
+        sampled=0 if sample.is_all else len(sample.found),
         layers=bars(list(layers.items())),
-        ages=_ages(found, now),
+        ages=_ages(sample.found, now),
         latencies=_latencies(metrics.latencies()),
         turns=metrics.total("turns"),
         searches=metrics.total("searches"),
@@ -115,24 +147,20 @@ def _in_use(uses: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _growth(found: Sequence[Record], now: int) -> Area:
-    """How many records there were at the end of each of the last days."""
-    first = now - (DAYS - 1) * DAY_MS
-    by_day = Counter(max(0, (record.when - first) // DAY_MS) for record in found if record.when <= now)
-    totals, total = [], 0
-    for place in range(DAYS):
-        total += by_day[place]
-        totals.append(total)
-    labels = [day(as_datetime(first + place * DAY_MS)) for place in range(DAYS)]
-    return area(totals, labels)
+def _growth(sample: _Sample, now: int) -> Columns:
+    """How much came in on each of the last days that were read to their end."""
+    today = now // DAY_MS
+    by_day = Counter(time // DAY_MS for time in sample.times if time <= now)
+    days = range(min(sample.first // DAY_MS, today), today + 1)
+    return columns([by_day[number] for number in days], [day(as_datetime(number * DAY_MS)) for number in days])
 
 
 def _ages(found: Sequence[Record], now: int) -> tuple[Bar, ...]:
     return bars([*ages((record.when for record in found), now).items()], sort=False)
 
 
-def _latencies(found: Sequence[Latency]) -> tuple[tuple[Latency, float], ...]:
-    """The busiest routes, without the static files of pages, each with the length of its bar."""
+def _latencies(found: Sequence[Latency]) -> tuple[tuple[Latency, float, float], ...]:
+    """The busiest routes, without the static files of pages, each with the lengths of its bars."""
     shown = [each for each in found if "/static/" not in each.route and each.route != "(none)"][:ROUTES_SHOWN]
     longest = max((each.p95_s for each in shown), default=1.0) or 1.0
-    return tuple((each, each.p95_s / longest) for each in shown)
+    return tuple((each, each.p50_s / longest, each.p95_s / longest) for each in shown)

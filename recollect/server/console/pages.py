@@ -29,9 +29,12 @@ from recollect.validate import LIMITS
 HERE = Path(__file__).parent
 PROOF = "recollect.proof"
 """Key in a request's scope for the proof that goes into the forms of a page."""
-NOTICE, LAST_USER = "recollect_notice", "recollect_user"
-"""Cookies: what was just done, for the next page to report; and whose memory was viewed last."""
-NOTICE_S = 30
+NOTICE, LAST_USER, LAST_PAGE = "recollect_notice", "recollect_user", "recollect_page"
+"""Cookies: what was just done, for the next page to report; whose memory was viewed last; and which page was asked
+for, or was open, when a key had to be shown."""
+NOTICE_S, LAST_PAGE_S = 30, 3_600
+ADDRESS_MAX = 1_000
+"""The longest address that is remembered."""
 GO_TO = "HX-Redirect"
 """Header: the page that a script of ours opens next."""
 CAME_FROM = "user"
@@ -223,6 +226,20 @@ def moved(request: Request, *parts: str, notice: str = "", **query: Any) -> Resp
     if notice:
         response.set_cookie(NOTICE, quote(notice), NOTICE_S, path="/", httponly=True, samesite="strict")
     return response
+
+
+def remember_page(response: Response, address: str) -> None:
+    """Note the page to go on with after signing in."""
+    if len(address) <= ADDRESS_MAX:
+        cookie = quote(address, safe="")
+        response.set_cookie(LAST_PAGE, cookie, LAST_PAGE_S, path="/", httponly=True, samesite="strict")
+
+
+def remembered_page(request: Request) -> str:
+    """The page to go on with: an address on this server, whatever the cookie says."""
+    address, home = unquote(request.cookies.get(LAST_PAGE, "")), link(request.scope.get("root_path", ""), "")
+    is_here = address.startswith(home) and not address.startswith("//") and address.isascii() and address.isprintable()
+    return address if is_here and "\\" not in address else home
 
 
 def attached(content: str | AsyncIterator[bytes], kind: str, name: str) -> Response:

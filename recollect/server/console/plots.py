@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-WIDTH, HEIGHT = 1_000, 200
-"""The internal size of an area; it is stretched to fit the available space."""
 LINES = 4
 """Horizontal lines in a plot, at round numbers."""
 ROUND = (10, 15, 20, 25, 30, 40, 50, 60, 80)
@@ -23,15 +21,28 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Area:
-    """A line over time with the area below it, as paths; the horizontal lines, and the days at both ends and midway."""
+class Column:
+    """The value of one day: where its column is, how high, and on which side of it there is room to say so."""
 
-    line: str
-    ground: str
+    place: float
+    height: float
+    label: str
+    value: int
+    side: str
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A column for each day, the horizontal lines, and the days at both ends and midway."""
+
+    each: tuple[Column, ...]
+    width: float
     levels: tuple[tuple[float, int], ...]
     labels: tuple[str, ...]
-    last: int
-    gained: int
+
+    @property
+    def total(self) -> int:
+        return sum(column.value for column in self.each)
 
 
 def bars(rows: Sequence[tuple[str, int]], *, sort: bool = True) -> tuple[Bar, ...]:
@@ -41,16 +52,16 @@ def bars(rows: Sequence[tuple[str, int]], *, sort: bool = True) -> tuple[Bar, ..
     return tuple(sorted(made, key=lambda bar: -bar.value) if sort else made)
 
 
-def area(values: Sequence[int], labels: Sequence[str]) -> Area:
-    """An area through the values, in order from left to right."""
-    top = round_above(max(values, default=0))
-    step = WIDTH / max(len(values) - 1, 1)
-    points = [f"{place * step:.1f},{HEIGHT - value / top * HEIGHT:.1f}" for place, value in enumerate(values)]
-    line = f"M{' L'.join(points)}" if points else ""
+def columns(values: Sequence[int], labels: Sequence[str]) -> Columns:
+    """A column for each value, in order from left to right."""
+    top, width = round_above(max(values, default=0)), 1 / max(len(values), 1)
+    each = tuple(
+        Column(place * width, value / top, label, value, "end" if place * width > 0.5 else "start")
+        for place, (value, label) in enumerate(zip(values, labels, strict=True))
+    )
     levels = tuple((1 - place / LINES, top * place // LINES) for place in range(LINES + 1))
     ends = (labels[0], labels[len(labels) // 2], labels[-1]) if labels else ()
-    gained = values[-1] - values[-8] if len(values) > 7 else 0
-    return Area(line, f"{line} L{WIDTH},{HEIGHT} L0,{HEIGHT} Z", levels, ends, values[-1] if values else 0, gained)
+    return Columns(each, width, levels, ends)
 
 
 def round_above(value: int) -> int:

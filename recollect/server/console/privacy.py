@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,7 +52,16 @@ async def privacy(request: Request, owner: Owner) -> Response:
 @routes.get("/users/{user}/export")
 async def export(owner: Owner) -> Response:
     """Everything about a user, one JSON object per line."""
-    return attached(export_lines(owner), LINES_TYPES[0], "memory.jsonl")
+    return attached(export_lines(owner), LINES_TYPES[0], f"{file_name(owner.id)}.jsonl")
+
+
+def file_name(user: str) -> str:
+    """A name for a file about a user, whatever the user is called.
+
+    >>> file_name("ann"), file_name("../ann b"), file_name("東京")
+    ('recollect-ann', 'recollect-ann-b', 'recollect-user')
+    """
+    return f"recollect-{re.sub(r'[^A-Za-z0-9]+', '-', user)[:60].strip('-') or 'user'}"
 
 
 @routes.post("/users/{user}/erase", openapi_extra=ADMIN)

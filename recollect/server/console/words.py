@@ -8,7 +8,7 @@ from typing import Any
 
 from recollect.records import as_datetime
 
-FILTERS = ("day", "clock", "moment", "iso8601", "percent", "named", "size", "count")
+FILTERS = ("day", "clock", "moment", "iso8601", "percent", "named", "size", "count", "duration")
 """The filters that templates may use."""
 STEPS = ("bytes", "KB", "MB", "GB", "TB")
 
@@ -66,6 +66,17 @@ def size(count: int | None) -> str:
     while value >= 1000 and step < len(STEPS) - 1:
         value, step = value / 1000, step + 1
     return f"{value:.0f} {STEPS[step]}" if step == 0 or value >= 100 else f"{value:.1f} {STEPS[step]}"
+
+
+def duration(seconds: float) -> str:
+    """A short time, to three digits.
+
+    >>> duration(0.0042), duration(0.35), duration(2.425), duration(75.0)
+    ('4.2 ms', '350 ms', '2.42 s', '75.0 s')
+    """
+    if seconds >= 1:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+    return f"{seconds * 1000:.0f} ms" if seconds >= 0.1 else f"{seconds * 1000:.1f} ms"
 
 
 def count(number: int, one: str, many: str = "") -> str:

@@ -82,8 +82,9 @@ document.addEventListener("alpine:init", () => {
       toNewest();
     },
     failed() {
-      document.getElementById("hello")?.removeAttribute("hidden");
-      this.$refs.text.value = this.said;
+      if (!document.querySelector("#log .bubble:not([data-waiting])")) document.getElementById("hello")?.removeAttribute("hidden");
+      const typed = this.$refs.text.value; // meanwhile
+      this.$refs.text.value = typed && typed !== this.said ? `${this.said}\n${typed}` : this.said;
       this.grow();
     },
     answered() {
@@ -94,9 +95,30 @@ document.addEventListener("alpine:init", () => {
   }));
 });
 
+// A page that is older than the server, which was started again, is given a new proof for its forms, and sends again.
+// If a key must be shown first, what was typed is kept until its page is back.
+async function post(address, request) {
+  const response = await fetch(address, request);
+  const proof = response.headers.get("X-Proof");
+  if (proof) {
+    for (const field of document.querySelectorAll("input[name=proof]")) field.value = proof;
+    request.body.set("proof", proof);
+    return fetch(address, request);
+  }
+  if (response.status === 401) keepTyped(address, request.body);
+  return response;
+}
+
+const TYPED = "recollect-typed";
+
+function keepTyped(address, body) {
+  const fields = [...body].filter(([name]) => name !== "proof");
+  keep(TYPED, { action: new URL(address, location).href, fields });
+}
+
 // The reply comes as events: pieces are shown as they come, and at the end htmx gets the page that they make.
 async function readReply(address, request) {
-  const response = await fetch(address, request);
+  const response = await post(address, request);
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
   const reply = document.querySelector("[data-reply]");
   let text = "";
@@ -166,7 +188,7 @@ document.addEventListener("submit", async (event) => {
   form.ariaBusy = "true";
   try {
     const body = new URLSearchParams(new FormData(form));
-    const response = await fetch(form.action, { method: "POST", body, headers: { "HX-Request": "true" } });
+    const response = await post(form.action, { method: "POST", body, headers: { "HX-Request": "true" } });
     const next = response.headers.get("HX-Redirect");
     if (next) {
       keepPlace(form, next);
@@ -200,19 +222,23 @@ document.addEventListener("htmx:before:request", () => document.querySelector("#
 const PLACE = "recollect-place";
 
 function keepPlace(form, next) {
-  const place = { next: new URL(next, location).href, y: scrollY, about: subject(form), action: form.action };
+  keep(PLACE, { next: new URL(next, location).href, y: scrollY, about: subject(form), action: form.action });
+}
+
+// What the next page of this tab should know, once.
+function keep(name, value) {
   try {
-    sessionStorage.setItem(PLACE, JSON.stringify(place));
+    sessionStorage.setItem(name, JSON.stringify(value));
   } catch {
-    // no storage here: the page begins at its top
+    // no storage here: the page begins at its top, and what was typed has to be typed again
   }
 }
 
-function takePlace() {
+function taken(name) {
   try {
-    const place = JSON.parse(sessionStorage.getItem(PLACE));
-    sessionStorage.removeItem(PLACE);
-    return place;
+    const kept = JSON.parse(sessionStorage.getItem(name));
+    sessionStorage.removeItem(name);
+    return kept;
   } catch {
     return null;
   }
@@ -224,8 +250,25 @@ function subject(form) {
   return [form.action.replace(/[^/]*$/, ""), ...carried].join("\n");
 }
 
+// What was typed is back where it was once somebody has signed in again.
 document.addEventListener("DOMContentLoaded", () => {
-  const place = takePlace();
+  const kept = taken(TYPED);
+  if (!kept) return;
+  const alike = (form) => kept.fields.filter(([name, value]) => form.elements[name]?.value === value).length;
+  const forms = [...document.forms].filter((form) => form.method === "post" && form.action === kept.action);
+  const [form] = forms.sort((one, other) => alike(other) - alike(one));
+  if (!form) return keep(TYPED, kept); // this is the page to sign in on
+  for (const [name, value] of kept.fields) {
+    const field = form.elements[name];
+    if (!field || field.type === "hidden") continue;
+    field.value = value;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  form.closest("details")?.setAttribute("open", "");
+});
+
+document.addEventListener("DOMContentLoaded", () => {
+  const place = taken(PLACE);
   if (place?.next !== location.href) return;
   scrollTo(0, place.y);
   const alike = [...document.forms].filter((form) => form.method === "post" && subject(form) === place.about);
