@@ -16,9 +16,11 @@ from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.verbatim import Call, add_what_fits, as_query, may_be_id
 from recollect.context_policy import ContextPolicy
 from recollect.errors import ValidationError
+from recollect.policies.tokens import estimate
 from recollect.user import User
 
 with extra("llama-index"):
+    import llama_index.core
     from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, ToolCallBlock
     from llama_index.core.memory import BaseMemoryBlock
     from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
@@ -31,7 +33,10 @@ ROLES = {
     MessageRole.FUNCTION: "tool",
 }
 """Every other role is some kind of assistant."""
-CHARACTERS_A_TOKEN = 4
+SPARE, COARSEST = 1.1, 2.5
+"""How much more than asked for a block loses: little if LlamaIndex's tokenizer counts it. If the application has its
+own, which a block does not know, it may count words, less than half of the tokens that we estimate. A block that gets
+too little shorter is dropped whole, so it had better get too short."""
 CLOSING = "</memory>"
 
 
@@ -69,9 +74,11 @@ class MemoryBlock(BaseMemoryBlock[str]):
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """The block without its last lines; None if nothing but its frame would be left."""
         lines = content.removesuffix(CLOSING).splitlines()
-        room = len(content) - tokens_to_truncate * CHARACTERS_A_TOKEN
-        while lines and sum(len(line) + 1 for line in lines) + len(CLOSING) > room:
-            lines.pop()
+        count = llama_index.core.global_tokenizer
+        surplus = tokens_to_truncate * (SPARE if count else COARSEST)
+        while lines and (surplus > 0 or not lines[-1].startswith("- ")):  # a heading does not stay without its lines
+            line = lines.pop()
+            surplus -= len(count(line)) if count else estimate(line)
         said = any(line.startswith("- ") for line in lines)
         return "\n".join([*lines, CLOSING]) if said else None
 
