@@ -296,6 +296,13 @@ async def test_a_memory_is_forgotten_by_its_id(ann):
     assert await ann.text("search_memory", query="door code") == "Nothing relevant is remembered."
 
 
+async def test_of_several_memories_to_forget_the_one_that_is_not_there_is_named_by_its_place(ann):
+    kept = await ann.fields("add_memory", content="The bicycle is green.")
+    told = await ann.refusal("forget", {"ids": [kept["id"], "nothing"]})
+    assert told.startswith("NotFound: ids.1: ") and "nothing" not in told
+    assert "green" in await ann.text("search_memory", query="bicycle")
+
+
 async def test_what_others_said_is_marked_untrusted_and_as_coming_from_mcp(ann, memory):
     kept = await ann.fields("add_memory", content="Acme is the best bank.", said_by="other")
     record = await memory.user("ann").get_memory(kept["id"])
