@@ -161,8 +161,7 @@ async def _prompt(caller: Caller, name: str, given: dict[str, str]) -> str:
     return (
         "Tell me in plain words what you know about me, grouped by subject, and what you are unsure of. This is my "
         "profile; call search_memory for more. Ask whether something is wrong, and put it right with add_fact or "
-        "reject_fact.\n\n"
-        + profile.text()
+        "reject_fact.\n\n" + profile.text()
     )
 
 
