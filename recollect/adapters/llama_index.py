@@ -16,7 +16,6 @@ from recollect.adapters.bridge import Bridge, UserHandle
 from recollect.adapters.verbatim import Call, add_what_fits, as_query, may_be_id
 from recollect.context_policy import ContextPolicy
 from recollect.errors import ValidationError
-from recollect.policies.tokens import estimate
 from recollect.user import User
 
 with extra("llama-index"):
@@ -33,10 +32,10 @@ ROLES = {
     MessageRole.FUNCTION: "tool",
 }
 """Every other role is some kind of assistant."""
-SPARE, COARSEST = 1.1, 2.5
-"""How much more than asked for a block loses: little if LlamaIndex's tokenizer counts it. If the application has its
-own, which a block does not know, it may count words, less than half of the tokens that we estimate. A block that gets
-too little shorter is dropped whole, so it had better get too short."""
+SPARE, CHARACTERS_A_TOKEN = 1.1, 8
+"""How much more than asked for a block loses if LlamaIndex's tokenizer counts it, and how long a token may be if the
+application has its own, which a block does not know: one that counts words, say. A block that gets too little shorter
+is dropped whole, so it had better get too short."""
 CLOSING = "</memory>"
 
 
@@ -75,10 +74,10 @@ class MemoryBlock(BaseMemoryBlock[str]):
         """The block without its last lines; None if nothing but its frame would be left."""
         lines = content.removesuffix(CLOSING).splitlines()
         count = llama_index.core.global_tokenizer
-        surplus = tokens_to_truncate * (SPARE if count else COARSEST)
+        surplus = tokens_to_truncate * SPARE
         while lines and (surplus > 0 or not lines[-1].startswith("- ")):  # a heading does not stay without its lines
             line = lines.pop()
-            surplus -= len(count(line)) if count else estimate(line)
+            surplus -= len(count(line)) if count else len(line) / CHARACTERS_A_TOKEN
         said = any(line.startswith("- ") for line in lines)
         return "\n".join([*lines, CLOSING]) if said else None
 

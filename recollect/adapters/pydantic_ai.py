@@ -25,6 +25,7 @@ from recollect.adapters.verbatim import (
     fits_beside,
     in_pieces,
     may_be_id,
+    pictures_of,
     pieces,
     shell_of,
     shells_of,
@@ -511,7 +512,8 @@ def _messages(entry: ConversationEntry, message: dict[str, Any]) -> list[dict[st
     texts = _hollow(message, role)
     shell = {"entry": {"parent_id": entry.parent_id, "message": _lean(message), "texts": len(texts)}}
     empty = _told(results[0]) if role == "tool" else "" if calls else "[empty]"
-    given = arguments(NAME, role, texts, shell, empty=empty)
+    shows = [url for part in message["parts"] for url in pictures_of(part.get("content"))] if role == "user" else ()
+    given = arguments(NAME, role, texts, shell, empty=empty, pictures=shows)
     given |= {"id": entry.id, "metadata": given.get("metadata", {}) | {ENTRY: entry.id}}
     if calls:
         given["tool_calls"] = [call.to_openai() for call in calls]
