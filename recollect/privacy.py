@@ -125,8 +125,9 @@ class Privacy:
         """
         records = await self._ledger.get(self._partition, ids)
         found = {record.id for record in records if record.layer in PUBLIC_LAYERS or is_old_value(record)}
-        if found != set(ids):
-            raise NotFound(field="id")
+        unknown = [place for place, id in enumerate(ids) if id not in found]
+        if unknown:
+            raise NotFound(field="id" if len(ids) == 1 else f"ids.{unknown[0]}")
         return await self._forget(records)
 
     async def take(self, id: str) -> Receipt:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from recollect.adapters.verbatim import Call, arguments, hollowed, may_be_id
+from recollect.adapters.verbatim import Call, arguments, hollowed, may_be_id, pictures_of
 from recollect.policies.shells import HOLE
 
 NAME = "langchain"
@@ -35,7 +35,9 @@ def to_stored(written: Mapping[str, Any]) -> dict[str, Any]:
     calls = _calls(data.get("tool_calls"))
     if calls:
         data["tool_calls"] = HOLE
-    given = arguments(NAME, role_of(written), texts, shell, empty="" if calls else "[empty]")
+    role = role_of(written)
+    shows = pictures_of(data["content"]) if role == "user" else ()
+    given = arguments(NAME, role, texts, shell, empty="" if calls else "[empty]", pictures=shows)
     if calls:
         given["tool_calls"] = [call.to_openai() for call in calls]
     if given["role"] == "tool" and may_be_id(data.get("tool_call_id")):

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from heapq import nlargest
 from typing import Any, Literal
 
 from recollect.adapters import extra
@@ -189,15 +190,9 @@ class Store(BaseStore):
             for user in users:
                 chosen += [(score, user, record) for score, record in await self._by_meaning(user, op)]
             chosen.sort(key=lambda each: -(each[0] or 0.0))
-        known = {record.id for _, _, record in chosen}
-        for user in users:
-            if len(chosen) >= end:
-                break
-            async for record in self._listed(user, op.namespace_prefix, page=PAGE if op.filter else max(end, 1)):
-                if record.id not in known and _holds(op.filter, _value(record)):
-                    chosen.append((None, user, record))
-                if len(chosen) >= end:
-                    break
+        if len(chosen) < end:
+            known = {record.id for _, _, record in chosen}
+            chosen += [(None, user, record) for user, record in await self._latest(users, op, known)]
         chosen = chosen[op.offset : end]
         if op.refresh_ttl:
             for user in users:
@@ -212,6 +207,19 @@ class Store(BaseStore):
         scores = {hit.id: hit.score for hit in hits}
         return [(scores[item.id], item) for item in items if _holds(op.filter, _value(item))]
 
+    async def _latest(self, users: Sequence[User], op: SearchOp, known: Collection[str]) -> list[tuple[User, Record]]:
+        """The items that were put last, those first, whatever is asked; LangGraph's stores in a database do the same.
+
+        A list in order of birth would never show what came after the first ten.
+        """
+        latest: list[tuple[User, Record]] = []
+        for user in users:
+            async for record in self._listed(user, op.namespace_prefix):
+                if record.id not in known and (not op.filter or _holds(op.filter, _value(record))):
+                    latest.append((user, record))
+            latest = nlargest(op.offset + op.limit, latest, key=_put_at)
+        return latest
+
     async def _namespaces(self, memory: Memory, op: ListNamespacesOp) -> list[Namespace]:
         found: set[Namespace] = set()
         for user in await self._users_under(memory, ()):
@@ -221,9 +229,9 @@ class Store(BaseStore):
                     found.add(namespace[: op.max_depth])
         return sorted(found)[op.offset : op.offset + op.limit]
 
-    async def _listed(self, user: User, prefix: Namespace, page: int = PAGE) -> AsyncIterator[Record]:
+    async def _listed(self, user: User, prefix: Namespace) -> AsyncIterator[Record]:
         """The living items under a prefix, in order of birth."""
-        async for record in every(partial(user.list_memories, where=_under(prefix), limit=min(page, PAGE))):
+        async for record in every(partial(user.list_memories, where=_under(prefix), limit=PAGE)):
             if PATH in record.metadata:
                 yield record
 
@@ -349,6 +357,11 @@ def _times(record: Record) -> tuple[datetime, datetime]:
     """When an item was created and changed: nearly always the same moment."""
     made, changed_ms = as_datetime(record.created_at), record.metadata[UPDATED]
     return made, made if changed_ms == record.created_at else as_datetime(changed_ms)
+
+
+def _put_at(each: tuple[User, Record]) -> tuple[int, tuple[int, int]]:
+    """When an item was put last, and its place among those of the same millisecond."""
+    return each[1].metadata[UPDATED], each[1].born
 
 
 def _namespace(record: Record) -> Namespace:

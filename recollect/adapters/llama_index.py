@@ -19,6 +19,7 @@ from recollect.errors import ValidationError
 from recollect.user import User
 
 with extra("llama-index"):
+    import llama_index.core
     from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, ToolCallBlock
     from llama_index.core.memory import BaseMemoryBlock
     from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
@@ -31,7 +32,10 @@ ROLES = {
     MessageRole.FUNCTION: "tool",
 }
 """Every other role is some kind of assistant."""
-CHARACTERS_A_TOKEN = 4
+SPARE, CHARACTERS_A_TOKEN = 1.1, 8
+"""How much more than asked for a block loses if LlamaIndex's tokenizer counts it, and how long a token may be if the
+application has its own, which a block does not know: one that counts words, say. A block that gets too little shorter
+is dropped whole, so it had better get too short."""
 CLOSING = "</memory>"
 
 
@@ -69,9 +73,11 @@ class MemoryBlock(BaseMemoryBlock[str]):
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """The block without its last lines; None if nothing but its frame would be left."""
         lines = content.removesuffix(CLOSING).splitlines()
-        room = len(content) - tokens_to_truncate * CHARACTERS_A_TOKEN
-        while lines and sum(len(line) + 1 for line in lines) + len(CLOSING) > room:
-            lines.pop()
+        count = llama_index.core.global_tokenizer
+        surplus = tokens_to_truncate * SPARE
+        while lines and (surplus > 0 or not lines[-1].startswith("- ")):  # a heading does not stay without its lines
+            line = lines.pop()
+            surplus -= len(count(line)) if count else len(line) / CHARACTERS_A_TOKEN
         said = any(line.startswith("- ") for line in lines)
         return "\n".join([*lines, CLOSING]) if said else None
 

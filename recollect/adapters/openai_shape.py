@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from recollect.adapters.verbatim import Call, arguments, hollowed, may_be_id
+from recollect.adapters.verbatim import Call, arguments, hollowed, may_be_id, pictures_of
 from recollect.policies.shells import HOLE
 
 NAME = "openai_agents"
@@ -29,7 +29,8 @@ def to_stored(item: Mapping[str, Any]) -> dict[str, Any]:
     role = ROLES.get(str(item.get("role")), "assistant") if kind == "message" else "assistant"
     if kind.endswith("_output"):
         role = "tool"
-    given = arguments(NAME, role, texts, shell, empty="[empty]" if kind in SPOKEN else f"[{kind}]")
+    shows = pictures_of(item.get("content")) if role == "user" else ()
+    given = arguments(NAME, role, texts, shell, empty="[empty]" if kind in SPOKEN else f"[{kind}]", pictures=shows)
     if role == "tool" and may_be_id(item.get("call_id")):
         given["tool_call_id"] = item["call_id"]
     return given

@@ -13,7 +13,7 @@ is stored beside the newest message that was saved.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from recollect.adapters.verbatim import (
     fits_beside,
     in_pieces,
     may_be_id,
+    pictures_of,
     pieces,
     shell_of,
     shells_of,
@@ -51,6 +52,7 @@ with extra("pydantic-ai"):
         ModelMessagesTypeAdapter,
         ModelRequest,
         ModelResponse,
+        TextContent,
         TextPart,
         ThinkingPart,
         ToolCallPart,
@@ -510,7 +512,8 @@ def _messages(entry: ConversationEntry, message: dict[str, Any]) -> list[dict[st
     texts = _hollow(message, role)
     shell = {"entry": {"parent_id": entry.parent_id, "message": _lean(message), "texts": len(texts)}}
     empty = _told(results[0]) if role == "tool" else "" if calls else "[empty]"
-    given = arguments(NAME, role, texts, shell, empty=empty)
+    shows = [url for part in message["parts"] for url in pictures_of(part.get("content"))] if role == "user" else ()
+    given = arguments(NAME, role, texts, shell, empty=empty, pictures=shows)
     given |= {"id": entry.id, "metadata": given.get("metadata", {}) | {ENTRY: entry.id}}
     if calls:
         given["tool_calls"] = [call.to_openai() for call in calls]
@@ -541,15 +544,24 @@ def _filled(entry: Entry, message: Message) -> Entry:
     """What was kept of an entry beside its texts, with the texts put back."""
     spoken = SPOKEN[message.role]
     parts: Sequence[Any] = entry["message"].parts
-    if len(parts) == 1 and entry["texts"] == 1 and isinstance(message.content, str):  # as nearly always
-        if parts[0].part_kind in spoken and parts[0].content == HOLE:
-            parts[0].content = message.content
+    is_one = len(parts) == entry["texts"] == 1 and isinstance(message.content, str)  # as nearly always
+    if is_one and parts[0].part_kind in spoken and parts[0].content == HOLE:
+        parts[0].content = message.content
         return entry
     waiting = iter(texts_of(message)[: entry["texts"]])
     for part in parts:
         if part.part_kind in spoken and part.content == HOLE:
             part.content = next(waiting, HOLE)
+        elif part.part_kind == "user-prompt" and not isinstance(part.content, str):
+            part.content = [_with_its_text(item, waiting) for item in part.content]
     return entry
+
+
+def _with_its_text(item: Any, waiting: Iterator[str]) -> Any:
+    """An item of a prompt, with its text put back if it has a hole."""
+    if isinstance(item, TextContent):
+        return replace(item, content=next(waiting, HOLE)) if item.content == HOLE else item
+    return next(waiting, HOLE) if isinstance(item, str) and item == HOLE else item
 
 
 def _entries(line: Line) -> list[ConversationEntry]:
@@ -585,13 +597,30 @@ def _hollow(message: dict[str, Any], role: str) -> list[str]:
     parts = [part for part in message["parts"] if part["part_kind"] in SPOKEN[role]]
     if role == "tool":
         parts = parts[:1]  # the others are messages of their own
-    said = [part for part in parts if isinstance(part.get("content"), str)]
-    texts = [part["content"] for part in said]
+    texts: list[str] = []
+    hollow = [_without_texts(part, texts) for part in parts]
     if not any(text.strip() for text in texts):
         return []
-    for part in said:
-        part["content"] = HOLE
+    for part, content in zip(parts, hollow, strict=True):
+        part["content"] = content
     return texts
+
+
+def _without_texts(part: dict[str, Any], texts: list[str]) -> Any:
+    """The content of a part with a hole for each text, which is added to the texts: a prompt may be a list of items."""
+    content = part.get("content")
+    if isinstance(content, list) and part["part_kind"] == "user-prompt":
+        return [_without_text(item, texts) for item in content]
+    return _without_text(content, texts)
+
+
+def _without_text(item: Any, texts: list[str]) -> Any:
+    if isinstance(item, dict) and item.get("kind") == "text-content":
+        return item | {"content": _without_text(item["content"], texts)}
+    if not isinstance(item, str):
+        return item
+    texts.append(item)
+    return HOLE
 
 
 def _lean(message: dict[str, Any]) -> dict[str, Any]:

@@ -38,6 +38,11 @@ CALL_BYTES = 1_000
 LEFT_OUT = "[left out]"
 """Stands where something was too large to be stored."""
 
+PICTURES = ("image", "image_url", "input_image")
+"""What frameworks call a part that is a picture."""
+ADDRESS_CHARACTERS = 2_000
+"""A longer address is left to the framework that wrote it."""
+
 ID_CHARACTERS = 128
 """The longest id that a message, a call or a name may have."""
 
@@ -88,6 +93,21 @@ def filled(shell: Any, message: Message) -> Any:
     return content if isinstance(shell, list) else content[0]
 
 
+def pictures_of(content: Any) -> list[str]:
+    """The addresses of the pictures that somebody shows, by whichever of the usual names; no pictures as data.
+
+    >>> pictures_of([{"type": "input_image", "image_url": "https://a/b"}, {"type": "image", "url": "https://c/d"}])
+    ['https://a/b', 'https://c/d']
+    """
+    found = []
+    for part in _parts(content):
+        kind = str(part.get("type") or part.get("kind")) if isinstance(part, dict) else ""
+        if kind.replace("-", "_") in PICTURES:
+            given = part.get("image_url") or part.get("url")
+            found.append(given.get("url") if isinstance(given, Mapping) else given)
+    return [url for url in found if isinstance(url, str) and url.startswith("http") and len(url) <= ADDRESS_CHARACTERS]
+
+
 def _parts(content: Any) -> list[Any]:
     return content if isinstance(content, list) else [content]
 
@@ -111,9 +131,13 @@ def texts_of(message: Message) -> list[str]:
 # ── to and from a stored message ─────────────────────────────────────────────────────────────────
 
 
-def arguments(framework: str, role: str, texts: Sequence[str], shell: Any, empty: str = "") -> dict[str, Any]:
-    """The arguments of `add_message`: one text as it is, several as parts, `empty` if nothing is said."""
-    content: Content = texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
+def arguments(
+    framework: str, role: str, texts: Sequence[str], shell: Any, empty: str = "", pictures: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The arguments of `add_message`: one text as it is, several and pictures as parts, `empty` if nothing is said."""
+    said: list[dict[str, Any]] = [{"type": "text", "text": text} for text in texts]
+    said += [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
+    content: Content = texts[0] if len(texts) == len(said) == 1 else said
     given: dict[str, Any] = {"role": role, "content": content or empty}
     kept = _json(shell)
     if fits_beside(kept):

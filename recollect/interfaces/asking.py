@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -14,10 +13,8 @@ from recollect.errors import ValidationError
 from recollect.interfaces import chat as talking
 from recollect.interfaces.options import Layer, Where, filter_of, object_of
 from recollect.interfaces.output import NOT_FOUND, complain, day_and_time, emit, entries, one_line, plural, say, visible
-from recollect.interfaces.quoting import NEAR
+from recollect.interfaces.quoting import NEAR, excerpt
 from recollect.interfaces.whose import Whose
-from recollect.policies.trimming import trimmed
-from recollect.policies.words import STOP_WORDS, split, terms
 from recollect.records import FITS, Hit
 from recollect.session import Session
 from recollect.user import User
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
 
 SHOWN_CHARACTERS = 300
 """How much of a hit is shown: three or four lines."""
-_LIST_NUMBER = re.compile(r"^\s{0,8}\d{1,3}[.)]\s", re.MULTILINE)
-"""By itself, it would pass for a short sentence."""
 
 At = Annotated[str | None, typer.Option(metavar="TIME", help="Time of the question; else now.", show_default=False)]
 Quality = Annotated[
@@ -111,17 +106,8 @@ def _hit_text(query: str, hit: Hit, explain: bool) -> Text:
     source = visible(str(record.data.get("role") or record.layer))
     where = f"{source} in {visible(record.scope.session)}" if record.scope.session else source
     more = f"relevance {hit.relevance:.0%}" + (f", id {record.id}\n{hit.explain()}" if explain else "")
-    text = Text(_excerpt(record.content, query))
+    text = Text(one_line(excerpt(query, record.content, SHOWN_CHARACTERS), SHOWN_CHARACTERS))
     return text.append(f"\n{day_and_time(record.when)}, {where}, {more}", style="dim")
-
-
-def _excerpt(content: str, query: str) -> str:
-    """A text on one line; of a long one, the sentences that have the words of the question."""
-    whole = " ".join(content.split())
-    if len(whole) > SHOWN_CHARACTERS:
-        asked = " ".join(word for word in split(query) if word not in STOP_WORDS)
-        content = trimmed(_LIST_NUMBER.sub("", content), dict.fromkeys(terms(asked), 1.0), SHOWN_CHARACTERS, len)
-    return one_line(content, SHOWN_CHARACTERS)
 
 
 def context(

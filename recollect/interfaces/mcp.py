@@ -160,8 +160,8 @@ async def _prompt(caller: Caller, name: str, given: dict[str, str]) -> str:
     profile = await tools.get_profile(caller, GetProfile())
     return (
         "Tell me in plain words what you know about me, grouped by subject, and what you are unsure of. This is my "
-        "profile; call search_memory for more. Ask whether something is wrong, and correct it with add_fact.\n\n"
-        + profile.text()
+        "profile; call search_memory for more. Ask whether something is wrong, and put it right with add_fact or "
+        "reject_fact.\n\n" + profile.text()
     )
 
 

@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from recollect.interfaces.tool_shapes import NOTICE, AddFact, After, Arguments, Name, Result, Text, Value, fenced_lines
+from recollect.interfaces.tool_shapes import (
+    NOTICE,
+    After,
+    Arguments,
+    Key,
+    Name,
+    Result,
+    Text,
+    ToldFact,
+    Value,
+    fenced_lines,
+)
 from recollect.profile import UPSERT_MAX
 from recollect.validate import INSTRUCTION_CHARS
 
@@ -14,7 +25,6 @@ EXPORT_MAX = 50
 """Records on one page of an export."""
 Session = Annotated[Name, Field(description="Name of the conversation.")]
 Again = Annotated[Name | None, Field(description="Any name for this one call, to repeat it without storing it twice.")]
-Key = Annotated[Name, Field(description="Key of the fact, as get_profile lists it.")]
 
 
 class AddMessage(Arguments):
@@ -32,7 +42,7 @@ class AddInteraction(Arguments):
 
 
 class UpsertFacts(Arguments):
-    facts: list[AddFact] = Field(min_length=1, max_length=UPSERT_MAX, description="Stored together or not at all.")
+    facts: list[ToldFact] = Field(min_length=1, max_length=UPSERT_MAX, description="Stored together or not at all.")
 
 
 class CorrectFact(Arguments):
@@ -41,23 +51,9 @@ class CorrectFact(Arguments):
     instead_of: Value | None = Field(None, description="The wrong value, if the key holds several.")
 
 
-class RejectFact(Arguments):
-    key: Key
-    value: Value | None = Field(None, description="The wrong value, if the key holds several.")
-
-
 class UpdateMemory(Arguments):
     id: Name = Field(description="Id from search_memory.")
     content: Text = Field(description="What it should say, in full.")
-
-
-class GetMemory(Arguments):
-    id: Name = Field(description="Id from search_memory.")
-
-
-class GetMessages(Arguments):
-    session: Session
-    after: After = None
 
 
 class Customize(Arguments):
@@ -73,22 +69,6 @@ class Export(Arguments):
 
 class Erase(Arguments):
     what: Literal["everything"] = Field(description="Nothing less can be erased; for single memories use forget.")
-
-
-class Stated(Result):
-    ids: list[str] = Field(description="Ids of what is concerned, in the order given.")
-
-    def text(self) -> str:
-        return f"Done: {', '.join(self.ids)}."
-
-
-class Read(Result):
-    notice: str = NOTICE
-    content: str
-    after: str | None = Field(description="For the page before this one; null if this is all.")
-
-    def text(self) -> str:
-        return self.content + (f"\n\nThere is more, earlier: after={self.after}" if self.after else "")
 
 
 class Exported(Result):

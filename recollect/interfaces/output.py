@@ -297,7 +297,9 @@ def complain(message: str) -> None:
 def plain(error: RecollectError) -> str:
     """An error in the words of the command line."""
     if isinstance(error, NotFound) and error.message == NotFound.__doc__:
-        return f"no such {_NOUNS.get(error.field or '', 'thing')}; check the id, and whose it is (--user, --org)"
+        name, _, place = (error.field or "").partition(".")
+        which = f" ({error.field})" if place else ""
+        return f"no such {_NOUNS.get(name, 'thing')}{which}; check the id, and whose it is (--user, --org)"
     option = _OPTIONS.get(error.field or "")
     return f"{error} ({option})" if option else str(error)
 

@@ -14,7 +14,8 @@ from recollect.layers import FACT_LAYERS
 from recollect.policies.fencing import shown
 from recollect.policies.graphs import USER
 from recollect.policies.keys import PEOPLE
-from recollect.policies.words import query_terms, terms
+from recollect.policies.trimming import trimmed
+from recollect.policies.words import STOP_WORDS, query_terms, split, terms
 from recollect.profile import Fact
 from recollect.records import Hit, Record, as_datetime
 from recollect.sections import KEY_OF
@@ -40,6 +41,8 @@ _NAME = re.compile(r"(?<=[^.!?…] )[A-Z][^\W\d_]{2,}")
 """A word that is not written with a capital for being the first of its sentence."""
 NEXT_MS = 10 * 60_000
 """What takes something back soon after need not name it again."""
+_LIST_NUMBER = re.compile(r"^\s{0,8}\d{1,3}[.)]\s", re.MULTILINE)
+"""By itself, it would pass for a short sentence."""
 _FULL_STOP = re.compile(r"[.!?…]”?$")
 
 
@@ -174,6 +177,18 @@ def _passage(question: str, content: str) -> str:
     wanted = set(query_terms(question))
     best = max(sentences_of(content), key=lambda sentence: len(wanted & set(terms(sentence))), default=content)
     return shown(best, QUOTE_CHARACTERS)
+
+
+def excerpt(question: str, content: str, characters: int) -> str:
+    """A short text as it is; of a long one, the sentences that have the words of the question, as many as fit.
+
+    >>> excerpt("Where is the key?", "We walked for hours. " * 9 + "The key is under the mat.", 60)
+    '… We walked for hours. The key is under the mat.'
+    """
+    if len(" ".join(content.split())) <= characters:
+        return content
+    asked = " ".join(word for word in split(question) if word not in STOP_WORDS)
+    return trimmed(_LIST_NUMBER.sub("", content), dict.fromkeys(terms(asked), 1.0), characters, len)
 
 
 def day_of(then: datetime, now: datetime) -> str:

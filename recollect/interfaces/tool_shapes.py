@@ -11,8 +11,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from recollect.interfaces.quoting import NEAR
 from recollect.layers import SEARCHED_LAYERS
 from recollect.policies.fencing import OPENING, fenced, shown
+from recollect.records import FITS
 from recollect.validate import FACT_VALUE_BYTES, LEARNING_BYTES, LEARNING_TYPES, LIMITS
 
 NOTICE = OPENING.partition("\n")[2]
@@ -34,6 +36,7 @@ Text = Annotated[str, Field(min_length=1, max_length=LIMITS.text_bytes)]
 Question = Annotated[str, Field(min_length=1, max_length=LIMITS.query_bytes)]
 Value = Annotated[str, Field(min_length=1, max_length=FACT_VALUE_BYTES)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Key = Annotated[Name, Field(description="Key of the fact, as get_profile lists it.")]
 Page = Annotated[int, Field(ge=1, le=PAGES_MAX, description="1 is the first; `next_page` in a result is the next one.")]
 PageSize = Annotated[int, Field(ge=1, le=PAGE_MAX, description="Entries on one page.")]
 After = Annotated[
@@ -95,10 +98,20 @@ class GetProfile(Arguments):
     limit: PageSize = PAGE_MAX
 
 
-class AddFact(Arguments):
+class ToldFact(Arguments):
     key: Name = Field(description="What it is about: `name`, `city`, `employer`, `allergy`, `birthday`, ...")
     value: Value = Field(description="A name, a place, a date, a short phrase.")
     confidence: Share = Field(1.0, description="1 if the user said it plainly, less if you inferred it.")
+
+
+class AddFact(ToldFact):
+    instead_of: Value | None = Field(None, description="The old value, if it was a mistake and never true.")
+
+
+class RejectFact(Arguments):
+    key: Key
+    value: Value | None = Field(None, description="The wrong value, if the key holds several.")
+    was_true: bool = Field(False, description="It was true until now.")
 
 
 class UpdatePreference(Arguments):
@@ -117,6 +130,15 @@ class AddLearning(Arguments):
 
 class ListSessions(Arguments):
     limit: PageSize = 20
+    after: After = None
+
+
+class GetMemory(Arguments):
+    id: Name = Field(description="Id from search_memory.")
+
+
+class GetMessages(Arguments):
+    session: Name = Field(description="Name of the conversation.")
     after: After = None
 
 
@@ -145,6 +167,22 @@ class Remembered(Result):
         return f"Kept, with the id {shown(self.id, LIMITS.id_chars)}."
 
 
+class Stated(Result):
+    ids: list[str] = Field(description="Ids of what is concerned, in the order given.")
+
+    def text(self) -> str:
+        return f"Done: {', '.join(self.ids)}."
+
+
+class Read(Result):
+    notice: str = NOTICE
+    content: str
+    after: str | None = Field(description="For the page before this one; null if this is all.")
+
+    def text(self) -> str:
+        return self.content + (f"\n\nThere is more, earlier: after={self.after}" if self.after else "")
+
+
 class Stored(Result):
     session: str
     ids: list[str] = Field(description="Ids of the messages, in the order given.")
@@ -160,8 +198,9 @@ class Recalled(BaseModel):
     said_by: str | None = Field(description="Who said it, if it was said in a conversation.")
     session: str | None
     score: float = Field(description="How well it fits; comparable only within one result.")
+    relevance: float = Field(description="How likely it is that this answers the query, 0 to 1.")
     content: str
-    cut: bool = Field(description="Whether only its beginning is here. recollect://memories/{id} has all of it.")
+    cut: bool = Field(description="Whether only a part of it is here. get_memory has all of it.")
 
     def line(self) -> str:
         who = f"{self.said_by}: " if self.said_by else ""
@@ -173,7 +212,13 @@ class Found(Result):
     memories: list[Recalled] = Field(description="Best first.")
 
     def text(self) -> str:
-        return fenced_lines([each.line() for each in self.memories]) or "Nothing relevant is remembered."
+        lines = fenced_lines([each.line() for each in self.memories])
+        best = max((each.relevance for each in self.memories), default=0)
+        if best >= FITS:
+            return lines
+        told = "Nothing fits well. This is the closest:" if best >= NEAR else "Nothing relevant is remembered."
+        closest = f"{told}\n\n{lines}" if best >= NEAR else f"{told} The closest, all weak matches:\n\n{lines}"
+        return closest if lines else told
 
 
 class Prepared(Result):

@@ -229,6 +229,27 @@ async def test_filters_choose_by_value(store, filter, keys):
     assert {item.key for item in await store.asearch(PREFS, filter=filter, query="fruit from Oslo")} == keys
 
 
+async def test_without_a_query_the_items_put_last_come_first(store, clock):
+    for number in range(12):
+        await store.aput(PREFS, f"note {number}", {"text": f"Note {number}", "even": number % 2 == 0})
+        clock.advance(minutes=1)
+    await store.aput(PREFS, "note 3", {"text": "Note 3, changed", "even": False})
+    assert [item.key for item in await store.asearch(PREFS, limit=3)] == ["note 3", "note 11", "note 10"]
+    assert [item.key for item in await store.asearch(PREFS, limit=2, offset=10)] == ["note 1", "note 0"]
+    assert [item.key for item in await store.asearch(PREFS, limit=2, filter={"even": True})] == ["note 10", "note 8"]
+
+
+async def test_without_a_query_the_items_of_all_users_come_in_one_order(memory, clock):
+    store = Store(memory, user_segment=1, clock=clock)
+    for user in ("ann", "bob", "cem"):
+        for key in ("one", "two"):
+            await store.aput(("notes", user), key, {"text": f"{user} {key}"})
+            clock.advance(minutes=1)
+    await store.aput(("notes", "bob"), "one", {"text": "changed"})
+    found = await store.asearch(("notes",), limit=3)
+    assert [(item.namespace[1], item.key) for item in found] == [("bob", "one"), ("cem", "two"), ("cem", "one")]
+
+
 async def test_an_unknown_operator_is_an_error(store):
     await store.aput(PREFS, "apple", {"price": 2})
     with pytest.raises(ValueError, match="operator"):

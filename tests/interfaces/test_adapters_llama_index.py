@@ -101,6 +101,30 @@ async def test_a_block_that_is_too_large_loses_its_last_lines(block, memory):
     assert await block.atruncate(whole, 100_000) is None
 
 
+@pytest.mark.parametrize("count", [None, words, lambda text: text[::5], lambda text: text[::2]])
+async def test_whatever_counts_the_tokens_a_block_that_is_too_large_loses_lines_and_not_everything(
+    memory, count, monkeypatch
+):
+    monkeypatch.setattr("llama_index.core.global_tokenizer", None)  # LlamaIndex sets it where it counts with its own
+    for number in range(20):
+        await memory.user("ann").add_memory(f"Ann likes the tea from the garden with number {number} a lot")
+    block, asked = MemoryBlock(user=memory.user("ann"), priority=1), said("Which tea does Ann like?")
+    llama = LlamaMemory.from_defaults(session_id="monday", memory_blocks=[block], tokenizer_fn=count)
+    llama.token_limit = len(llama.tokenizer_fn(await block.aget([asked]))) * 9 // 10
+    await llama.aput(asked)
+    told = (await llama.aget())[0].content
+    assert told.startswith("<memory>") and 0 < told.count("- [") < 20
+
+
+async def test_a_shortened_block_has_no_heading_without_lines(block, memory):
+    await memory.user("ann").session("monday").add_message("user", "I'm Ann and I live in Porto.")
+    await memory.work()
+    whole = await block.aget([said("Where does Ann live?")])
+    assert "## About the user" in whole and "## Remembered" in whole
+    shorter = await block.atruncate(whole, 1)
+    assert shorter.splitlines()[-2].startswith("- ") and "## Remembered" not in shorter
+
+
 async def test_a_message_that_is_too_long_does_not_take_others_with_it(block, memory):
     answer = ChatMessage(role="assistant", content="It is about cars.")
     await block.aput([said("Read this."), said("ä" * 40_000), answer])

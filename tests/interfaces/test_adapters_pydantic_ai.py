@@ -15,6 +15,7 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     SystemPromptPart,
+    TextContent,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -37,6 +38,9 @@ EVERY_KIND: list[Any] = [
                   ToolReturnPart("now", "", "c3")]),
     ModelResponse([TextPart("It "), TextPart("rains.")], model_name="m"),
     ModelRequest([UserPromptPart(["See", ImageUrl("https://x/y.png"), BinaryContent(b"\x00\xff", media_type="a/b")])]),
+    ModelRequest([UserPromptPart(["Is", " ", TextContent("i", metadata={"a": 1}), ImageUrl("https://x/y"), "<text>"])]),
+    ModelRequest([UserPromptPart([ImageUrl("https://x/y.png"), "it?"]), UserPromptPart("Say."), UserPromptPart([" "])]),
+    ModelRequest([UserPromptPart([ImageUrl("https://x/y.png"), "  "])]),
     ModelResponse([]),
     ModelRequest([ToolReturnPart("weather", "again", "c9", outcome="retried"), UserPromptPart("And?")]),
     ModelRequest([UserPromptPart("<text>")], instructions="stay kind"),
@@ -91,6 +95,17 @@ async def test_an_agent_continues_where_it_was(store, memory):
     assert (await store.load("monday")).usage.requests == 3
     said = await memory.user("ann").session("monday").window()
     assert [message.role for message in said] == ["user", "assistant"] * 3
+
+
+async def test_what_is_said_beside_a_picture_is_searched_and_learned_from_like_anything_else(store, memory):
+    ann = memory.user("ann")
+    said = ["My boat is called Aurora.", ImageUrl("https://x/y.png"), BinaryContent(b"boat", media_type="image/png")]
+    asked = ModelRequest([UserPromptPart(said)])
+    await store.save(Conversation(conversation_id="c", messages=[asked]))
+    await memory.work()
+    assert "Aurora" in (await ann.search_memory("What is my boat called?"))[0].content
+    assert "Aurora" in str((await ann.session("c").get_context("?")).recent)
+    assert (await store.load("c")).messages == in_json([asked])
 
 
 async def test_tool_calls_and_their_results_are_complete_for_every_reader(store, memory):

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from llama_index.core.base.llms.types import ChatMessage
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.messages import (
+    ImageUrl,
     ModelRequest,
     ModelResponse,
     ThinkingPart,
@@ -55,6 +56,42 @@ async def test_a_turn_of_langchain_is_read_by_the_openai_sdk(ann):
         {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city": "Oslo"}'},
         {"type": "function_call_output", "call_id": "c1", "output": "Rain"},
     ]
+
+
+SHOWN = "https://example.com/boat.png"
+SHOWERS = {
+    "openai": lambda ann: Session(ann, "monday").add_items(
+        [{"role": "user", "content": [{"type": "input_text", "text": "My boat."},
+                                      {"type": "input_image", "image_url": SHOWN, "detail": "low"}]}]
+    ),
+    "langchain": lambda ann: ChatMessageHistory(ann.session("monday")).aadd_messages(
+        [HumanMessage([{"type": "text", "text": "My boat."}, {"type": "image", "url": SHOWN}])]
+    ),
+    "pydantic": lambda ann: Conversations(ann).save(
+        Conversation(
+            conversation_id="monday", messages=[ModelRequest([UserPromptPart(["My boat.", ImageUrl(SHOWN)])])]
+        )
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shower", SHOWERS)
+async def test_a_picture_shown_in_one_framework_is_seen_in_the_others_and_in_contexts(ann, shower):
+    await SHOWERS[shower](ann)
+    (item,) = await Session(ann, "monday").get_items()
+    (message,) = await ChatMessageHistory(ann.session("monday")).aget_messages()
+    prompt = (await Conversations(ann).load("monday")).messages[0].parts[0]
+    recent = (await ann.session("monday").get_context("Which boat?")).recent
+    for seen in (item["content"], message.content, prompt.content, recent[0]["content"]):
+        assert SHOWN in str(seen) and "My boat." in str(seen) and len(seen) == 2
+
+
+@pytest.mark.parametrize("address", ["data:image/png;base64,aGVsbG8=", "https://x/" + "y" * 5_000])
+async def test_a_picture_as_data_or_with_an_endless_address_stays_with_its_framework(ann, address):
+    said = HumanMessage([{"type": "text", "text": "My boat."}, {"type": "image_url", "image_url": {"url": address}}])
+    await ChatMessageHistory(ann.session("monday")).aadd_messages([said])
+    assert [each.content for each in await ChatMessageHistory(ann.session("monday")).aget_messages()] == [said.content]
+    assert await Session(ann, "monday").get_items() == [{"role": "user", "content": "My boat."}]
 
 
 async def test_items_only_one_framework_can_read_are_invisible_to_the_others(ann):

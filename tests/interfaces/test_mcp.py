@@ -26,6 +26,7 @@ from recollect.interfaces.more_tools import ALL_TOOLS
 from recollect.interfaces.tool_shapes import NOTICE, PAGE_MAX
 from recollect.interfaces.tools import MESSAGES_PAGE, TEXT_SHOWN, TOOLS
 from recollect.policies.tokens import estimate
+from recollect.records import FITS
 from recollect.stores import open_store
 from recollect.testing.fakes import CountingStore, GatedEmbedder, HashingEmbedder
 
@@ -120,7 +121,14 @@ async def test_every_text_list_and_number_that_a_tool_takes_has_bounds(ann):
 async def test_the_tools_leave_a_model_room_for_the_conversation(ann):
     tools = (await ann.client.list_tools()).tools
     seen = [json.dumps([tool.name, tool.description, tool.input_schema]) for tool in tools]
-    assert estimate("\n".join([INSTRUCTIONS, *seen])) < 3_000
+    assert estimate("\n".join([INSTRUCTIONS, *seen])) < 3_500
+
+
+async def test_an_argument_that_may_be_left_out_is_described_as_plainly_as_one_that_may_not(ann):
+    tools = {tool.name: tool.input_schema["properties"] for tool in (await ann.client.list_tools()).tools}
+    assert tools["search_memory"]["layer"].keys() == {"type", "enum", "description"}
+    assert not [name for name, fields in tools.items() if any("anyOf" in field for field in fields.values())]
+    assert "memories" in await ann.fields("search_memory", query="bees", layer=None), "null still means left out"
 
 
 async def test_only_forgetting_is_called_destructive_and_it_asks_for_a_yes(ann):
@@ -128,7 +136,7 @@ async def test_only_forgetting_is_called_destructive_and_it_asks_for_a_yes(ann):
     assert [name for name, tool in tools.items() if tool.annotations.destructive_hint] == ["forget"]
     assert "only after they said yes" in tools["forget"].description
     reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
-    assert reading == {"get_context", "search_memory", "get_profile", "list_sessions"}
+    assert reading == {"get_context", "search_memory", "get_profile", "list_sessions", "get_messages", "get_memory"}
 
 
 def test_every_tool_resource_and_prompt_is_documented():
@@ -168,8 +176,8 @@ async def test_a_turn_is_kept_and_read_again_word_for_word(memory):
         assert refused.startswith("Conflict: idempotency_key: ")
         await ann.fields("add_message", session="monday", role="user", content="Nine hives.")
         read = await ann.fields("get_messages", session="monday")
-        lines = ["- user: I keep bees.", "- assistant: How many?", "- user: Nine hives."]
-        assert [line for line in read["content"].splitlines() if line.startswith("- ")] == lines
+        lines = re.findall(r"^- \[\d{4}-\d\d-\d\d\] (.*)$", read["content"], re.MULTILINE)
+        assert lines == ["user: I keep bees.", "assistant: How many?", "user: Nine hives."]
         assert read["after"] is None and "<memory>" in read["content"]
 
 
@@ -191,6 +199,31 @@ async def test_facts_that_were_never_true_are_corrected_or_taken_back(memory):
     assert [(fact.key, fact.value) for fact in profile.facts] == [("city", "Porto")]
     before = await memory.user("ann").profile(as_of="2020-01-01")
     assert "Oslo" not in {fact.value for fact in before.facts}
+
+
+async def test_a_fact_that_was_a_mistake_is_replaced_and_one_that_has_changed_stays_in_the_past(memory, ann):
+    for value in ("Oslo", "Porto"):
+        await ann.fields("add_fact", key="city", value=value)
+    assert [fact.value for fact in await memory.user("ann").facts.history("city")] == ["Oslo", "Porto"]
+    await ann.fields("add_fact", key="city", value="Lyon", instead_of="Porto")
+    known = {fact.value: fact.status for fact in await memory.user("ann").facts.history("city")}
+    assert (known["Lyon"], known["Porto"]) == ("confirmed", "corrected")
+
+
+async def test_of_several_values_of_a_key_the_wrong_one_is_replaced_or_taken_back(ann):
+    for value in ("peanuts", "soy"):
+        await ann.fields("add_fact", key="allergy", value=value)
+    await ann.fields("add_fact", key="allergy", value="shellfish", instead_of="peanuts")
+    await ann.fields("reject_fact", key="allergy", value="soy")
+    assert [fact["value"] for fact in (await ann.fields("get_profile"))["known"]] == ["shellfish"]
+
+
+async def test_what_is_true_no_longer_ends_and_was_true_before(memory, ann):
+    await ann.fields("add_fact", key="pet", value="Rex")
+    await ann.fields("reject_fact", key="pet", value="Rex", was_true=True)
+    assert (await ann.fields("get_profile"))["known"] == []
+    (rex,) = await memory.user("ann").facts.history("pet")
+    assert rex.valid_to is not None and rex.valid_from < rex.valid_to
 
 
 async def test_an_instruction_is_kept_for_the_assistant_that_was_asked(memory):
@@ -261,6 +294,13 @@ async def test_a_memory_is_forgotten_by_its_id(ann):
     kept = await ann.fields("add_memory", content="The door code is on the fridge.")
     assert (await ann.fields("forget", ids=[kept["id"]]))["count"] == 1
     assert await ann.text("search_memory", query="door code") == "Nothing relevant is remembered."
+
+
+async def test_of_several_memories_to_forget_the_one_that_is_not_there_is_named_by_its_place(ann):
+    kept = await ann.fields("add_memory", content="The bicycle is green.")
+    told = await ann.refusal("forget", {"ids": [kept["id"], "nothing"]})
+    assert told.startswith("NotFound: ids.1: ") and "nothing" not in told
+    assert "green" in await ann.text("search_memory", query="bicycle")
 
 
 async def test_what_others_said_is_marked_untrusted_and_as_coming_from_mcp(ann, memory):
@@ -345,8 +385,25 @@ async def test_a_long_memory_is_cut_in_results_and_whole_as_a_resource(ann):
     text = "bicycle " + "x" * 50_000
     kept = await ann.fields("add_memory", content=text)
     (hit,) = (await ann.fields("search_memory", query="bicycle"))["memories"]
-    assert hit["cut"] and len(hit["content"]) == TEXT_SHOWN
+    assert hit["cut"] and len(hit["content"]) <= TEXT_SHOWN
     assert text in await ann.read(f"recollect://memories/{kept['id']}")
+    assert text in (await ann.fields("get_memory", id=kept["id"]))["content"]
+
+
+async def test_of_a_long_memory_a_search_shows_what_was_asked_for(ann):
+    walk = " ".join(f"On day {number} we walked along the river and looked at birds." for number in range(100))
+    await ann.fields("add_memory", content=f"{walk} The locker at the station opens with 7316. {walk}")
+    (hit,) = (await ann.fields("search_memory", query="How does the locker open?"))["memories"]
+    assert "The locker at the station opens with 7316." in hit["content"]
+    assert hit["cut"] and len(hit["content"]) <= TEXT_SHOWN
+
+
+async def test_a_search_says_when_nothing_fits(ann):
+    await ann.fields("add_memory", content="The dentist is Dr. Silva, near the market.")
+    for question, beginning in (("Who is the dentist?", "<memory>"), ("When does my flight leave?", "Nothing ")):
+        assert (await ann.text("search_memory", query=question)).startswith(beginning)
+        (hit,) = (await ann.fields("search_memory", query=question))["memories"]
+        assert (hit["relevance"] >= FITS) is (beginning == "<memory>")
 
 
 async def test_a_long_memory_that_the_org_shares_is_whole_as_a_resource_and_nobody_elses_is(ann, memory):
@@ -456,7 +513,9 @@ async def test_resources_are_listed_and_read(ann):
     ]
     assert "- city: Porto" in await ann.read("recollect://profile")
     assert "- monday: I'm Ann." in await ann.read("recollect://sessions")
-    assert "- user: I'm Ann." in await ann.read("recollect://sessions/monday")
+    assert re.search(
+        r"^- \[\d{4}-\d\d-\d\d\] user: I'm Ann\.", await ann.read("recollect://sessions/monday"), re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize(
