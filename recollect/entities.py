@@ -53,7 +53,7 @@ _TITLES = ("name", "title", "label")
 
 @dataclass(frozen=True, slots=True)
 class CachedEntity:
-    """A business object as it is cached."""
+    """A business object as it is cached. `expires_at` is in milliseconds since 1970, as in a record."""
 
     type: str
     id: str

@@ -22,6 +22,7 @@ from recollect.handles import Opened
 from recollect.models import ChatModel, Given, as_model, open_model
 from recollect.org import Org, holding_any
 from recollect.policies.masking import parse_kinds
+from recollect.policies.tokens import told_counter
 from recollect.records import Clock, Partition, Record, Scope, system_clock
 from recollect.settings import QUALITIES, RERANKERS, Settings
 from recollect.stores import check_index, open_index
@@ -330,7 +331,7 @@ class Memory(Opened):
                 "embedder": flow.recall.embedder_state,
                 "model": flow.allowance.state if flow.allowance else "none",
             },
-            "tokens": self._settings.model or "estimated",
+            "tokens": told_counter(self._settings.model),
             "worker": self._told_of_worker(flow),
             "index": flow.indexes.describe(),
             "vectors": flow.indexing.describe(),
@@ -345,10 +346,15 @@ class Memory(Opened):
         return f"in this process, but it cannot look for work: {trouble}" if trouble else "in this process"
 
     def __repr__(self) -> str:
-        return f"<Memory {'open' if self._flow else 'not open'}>"
+        if self._flow is None:
+            return f"<Memory {'closed' if self._closing else 'not open'}>"
+        told = self._flow.ledger.store.describe()
+        return f"<Memory in {told.get('url', told.get('store', 'a store'))}>"
 
     @property
     def _running(self) -> Flow:
+        if self._flow is None and self._closing is not None:
+            raise Unavailable("the memory is closed; open it again, and take a new handle from it", field="memory")
         if self._flow is None:
             raise Unavailable(
                 "the memory is not open; use `async with Memory.open() as memory` or `memory = await Memory.open()`; "

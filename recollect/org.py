@@ -80,7 +80,13 @@ class Org(Owner):
         return found, None if last is None else place(of, last, None)
 
     async def erase(self) -> Receipt:
-        """Forget everything about the org: all its users, and what they share. Returns a receipt."""
+        """Forget everything about the org: all its users, and what they share. Returns a receipt.
+
+        >>> note = await memory.org().add_memory("The office is in Porto.")
+        >>> receipt = await memory.org().erase()
+        >>> receipt.forgotten
+        {'long_term': 1}
+        """
         return await self._flow.erase_org(self._scope.org)
 
 

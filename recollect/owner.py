@@ -86,6 +86,10 @@ class Owner(Handle):
         """Remember a text, permanently or until `expires_at`. Adding the same text again strengthens the same memory.
 
         With `only_new`, it raises `Conflict` instead if the text, or the given id, is already there.
+
+        >>> note = await ann.add_memory("Ann plays the cello.", metadata={"topic": "music"})
+        >>> note.content
+        'Ann plays the cello.'
         """
         draft = long_term.draft(
             content, layer=layer, id=id, metadata=metadata, importance=importance, confidence=confidence,
@@ -104,6 +108,10 @@ class Owner(Handle):
         """Remember up to 90 texts in one commit, all or none. An item is a text or the arguments of `add_memory`.
 
         With `only_new`, it raises `Conflict` if any of them is already there.
+
+        >>> notes = await ann.add_memories(["Ann has a dog.", {"content": "It is called Rex.", "importance": 0.9}])
+        >>> len(notes)
+        2
         """
 
         def draft(item: Any) -> Record:
@@ -134,6 +142,11 @@ class Owner(Handle):
         """Change a memory; its previous state stays in its history. A stale `version` raises `Conflict`.
 
         `expires_at` is a time, or "never"; it is not part of the history.
+
+        >>> note = await ann.add_memory("The shop closes at six.")
+        >>> note = await ann.update_memory(note.id, content="The shop closes at seven.", version=note.version)
+        >>> [state.content for state in await ann.history(note.id)]
+        ['The shop closes at six.', 'The shop closes at seven.']
         """
         edit = long_term.edit(
             id, content=content, metadata=metadata, importance=importance, expires_at=expires_at, version=version
@@ -148,7 +161,12 @@ class Owner(Handle):
         return await self._long_term.update(edits)
 
     async def history(self, id: str) -> list[Record]:
-        """The earlier states of a memory, oldest first, then the current one."""
+        """The earlier states of a memory, oldest first, then the current one.
+
+        >>> note = await ann.add_memory("The shop closes at six.")
+        >>> [state.version == note.version for state in await ann.history(note.id)]
+        [True]
+        """
         return await self._long_term.history(id)
 
     async def list_memories(
@@ -164,6 +182,12 @@ class Owner(Handle):
         """A page of memories in order of birth, or newest first, and the cursor of the next page (None at the end).
 
         Relative times in the filter, such as "-7d", count back from `at`, so that they mean the same on every page.
+
+        >>> notes = await ann.add_memories(["Ann has a dog.", "It is called Rex."])
+        >>> page, after = await ann.list_memories(limit=1)
+        >>> page, after = await ann.list_memories(limit=1, after=after)
+        >>> page[0].content
+        'It is called Rex.'
         """
         test = validate.where(where, at=validate.moment(at, "at"))
         filter = Filter(self._scope.partition, layers=(validate.layer(layer),), test=test)
@@ -182,7 +206,13 @@ class Owner(Handle):
         at: Any = None,
         quality: str | None = None,
     ) -> list[Hit]:
-        """The hits that best answer a question, in all layers or in some, each with its reasons."""
+        """The hits that best answer a question, in all layers or in some, each with its reasons.
+
+        >>> notes = await ann.add_memories(["Ann plays the cello.", "Ann lives in Oslo."])
+        >>> hits = await ann.search_memory("Where does Ann live?", layer="long_term", limit=1)
+        >>> hits[0].content
+        'Ann lives in Oslo.'
+        """
         text = validate.query(query)
         layers = searched_layers(layer)
         reranker = await self._flow.reranker(quality)
@@ -203,7 +233,12 @@ class Owner(Handle):
         where: Mapping[str, Any] | None = None,
         layer: str | Sequence[str] | None = None,
     ) -> Receipt:
-        """Forget memories by id or by filter, with everything that rests on them. Returns a receipt."""
+        """Forget memories by id or by filter, with everything that rests on them. Returns a receipt.
+
+        >>> note = await ann.add_memory("Ann plays the cello.")
+        >>> (await ann.forget(note.id)).forgotten
+        {'long_term': 1}
+        """
         if (ids is None) == (where is None):
             raise ValidationError("give ids or a filter", field="ids")
         if ids is not None:
@@ -215,7 +250,11 @@ class Owner(Handle):
         return await self._privacy.forget_where(test, validate.layers(layer, "layer"))
 
     async def export(self) -> list[dict[str, Any]]:
-        """Everything about the user, or all that the org shares, as JSON objects; the first describes the export."""
+        """Everything about the user, or all that the org shares, as JSON objects; the first describes the export.
+
+        >>> lines = await ann.export()
+        >>> copied = await memory.user("ben").import_records(lines)
+        """
         return [line async for line in self._exports.export()]
 
     async def export_page(

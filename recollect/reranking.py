@@ -1,6 +1,6 @@
 """The second look: a reranker reads the question together with each of the top hits and reorders them.
 
-It comes with `pip install "recollect[rerank]"` and runs on the CPU. Where it is missing or broken,
+It is the package in `rerank/` of the repository and runs on the CPU. Where it is missing or broken,
 search answers without it, and the log says so once for each kind of failure until it works again.
 """
 
@@ -57,7 +57,7 @@ def open_reranker(size: str) -> Reranker | None:
     try:
         reranker: Reranker = import_module("recollect_rerank").Reranker(size)
     except ModuleNotFoundError:
-        log.warning("quality='best' needs the reranker: `pip install \"recollect[rerank]\"`. Answering as 'fast'.")
+        log.warning("quality='best' needs the reranker: `pip install ./rerank` in a clone. Answering as 'fast'.")
     except Exception as error:  # a model file may be broken in any way
         log.warning("the reranker cannot be opened (%s): answering as quality='fast'", type(error).__name__)
     else:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Session(Handle):
-    """One conversation of a user with an agent."""
+    """One conversation of a user with an agent: `chat = ann.session("monday", agent="support")`."""
 
     def __init__(self, flow: Flow, scope: Scope, user: User) -> None:
         self._flow = flow
@@ -79,6 +79,10 @@ class Session(Handle):
 
         With `trust="untrusted"` nothing is learned from it, as with all tool output. With `reply_to`, the id of
         another message, it raises `Conflict` if that message was forgotten meanwhile, alone or with its user.
+
+        >>> message = await chat.add_message("user", "Where is order 17?", metadata={"page": "orders"})
+        >>> message.role, message.content
+        ('user', 'Where is order 17?')
         """
         draft = conversation.draft(
             role, content, id=id, name=name, created_at=created_at, metadata=metadata, tool_calls=tool_calls,
@@ -93,6 +97,13 @@ class Session(Handle):
         """Store up to 90 messages in one commit, all or none.
 
         An item is a `Message` or the arguments of `add_message`.
+
+        >>> said = await chat.add_messages([
+        ...     {"role": "user", "content": "Where is order 17?"},
+        ...     {"role": "assistant", "content": "It was shipped yesterday."},
+        ... ])
+        >>> len(said)
+        2
         """
 
         def draft(item: Any) -> Record:
@@ -110,7 +121,12 @@ class Session(Handle):
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> list[Message]:
-        """Store what the user said and what the assistant answered, together or not at all."""
+        """Store what the user said and what the assistant answered, together or not at all.
+
+        >>> said = await chat.add_interaction("I like dark mode.", "Noted!")
+        >>> [message.role for message in said]
+        ['user', 'assistant']
+        """
 
         def draft(role: str, content: str | list[dict[str, Any]]) -> Record:
             try:
@@ -138,14 +154,25 @@ class Session(Handle):
         tokens: int | None = None,
     ) -> list[Message]:
         """The newest part of the conversation: `last_messages` (50), `last_turns` (10), `token_budget` (4000),
-        `sliding_window_summary` or `importance`; all limits that are given apply."""
+        `sliding_window_summary` or `importance`; all limits that are given apply.
+
+        >>> said = await chat.add_interaction("I like dark mode.", "Noted!")
+        >>> [message.content for message in await chat.window("last_turns", turns=1)]
+        ['I like dark mode.', 'Noted!']
+        """
         records = await self._conversation.window(strategy, messages=messages, turns=turns, tokens=tokens)
         return [Message.from_record(record) for record in records]
 
     async def messages(
         self, *, limit: int = 100, newest_first: bool = False, after: str | None = None
     ) -> tuple[list[Message], str | None]:
-        """A page of the whole conversation, and the cursor of the next page (None at the end)."""
+        """A page of the whole conversation, and the cursor of the next page (None at the end).
+
+        >>> said = await chat.add_interaction("I like dark mode.", "Noted!")
+        >>> page, after = await chat.messages(limit=100)
+        >>> len(page), after is None
+        (2, True)
+        """
         where = Filter(self._scope.partition, layers=("conversation",), session=self._scope.session)
         page = await self._flow.ledger.list(
             where, newest_first=bool(newest_first), limit=validate.limit(limit), after=validate.cursor(after)
@@ -170,6 +197,11 @@ class Session(Handle):
         `layers` and `sections` say what it is made of, `window` how many of the newest messages it holds at most.
         `policy` says all of this at once; what is given beside it takes precedence.
         With `model`, tokens are counted as that model does, if its vocabulary is known.
+
+        >>> said = await chat.add_interaction("I like dark mode.", "Noted!")
+        >>> context = await chat.get_context("Which theme should I use?", max_tokens=4000)
+        >>> [message["role"] for message in context.messages]
+        ['user', 'assistant', 'user']
         """
         chosen = ContextPolicy.of(policy, layers=layers, sections=sections, window=window, quality=quality)
         return await self._flow.context(self._scope, self._conversation, query, max_tokens, chosen, at, model)
@@ -184,7 +216,12 @@ class Session(Handle):
         at: Any = None,
         quality: str | None = None,
     ) -> list[Hit]:
-        """The user's memories that best answer a question; the same as on the user's handle."""
+        """The user's memories that best answer a question; the same as on the user's handle.
+
+        >>> said = await chat.add_interaction("My train leaves at 9:40.", "I will remind you.")
+        >>> (await chat.search_memory("When does the train leave?", limit=1))[0].content
+        'My train leaves at 9:40.'
+        """
         return await self.user.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality)
 
     # ── the session as a whole ───────────────────────────────────────────────────────────────────
@@ -194,7 +231,11 @@ class Session(Handle):
         return await Customizations(self._flow.ledger, self._scope).add(text, id=id)
 
     async def close(self) -> list[Episode]:
-        """End the conversation, which becomes an episode now. Returns the new episodes."""
+        """End the conversation, which becomes an episode now. Returns the new episodes.
+
+        >>> said = await chat.add_interaction("I moved to Oslo.", "A fine city!")
+        >>> episodes = await chat.close()
+        """
         return await self.user.episodes.close(self._scope.session)
 
     async def compress(self) -> bool:
@@ -217,17 +258,31 @@ class Session(Handle):
         return await self._conversation.title()
 
     async def branch(self, message_id: str, into: str) -> Session:
-        """Create a session that begins with this one's messages, up to and including that message."""
+        """Create a session that begins with this one's messages, up to and including that message.
+
+        >>> said = await chat.add_interaction("I like dark mode.", "Noted!")
+        >>> plan_b = await chat.branch(said[0].id, into="plan-b")
+        """
         scope = replace(self._scope, session=validate.identifier(into, "into"))
         await self._conversation.branch(validate.identifier(message_id, "message_id"), scope)
         return Session(self._flow, scope, self._user)
 
     async def export(self) -> dict[str, Any]:
-        """The conversation as `{"session_id", "messages", "window_strategy", "max_tokens"}`."""
+        """The conversation as `{"session_id", "messages", "window_strategy", "max_tokens"}`.
+
+        >>> said = await chat.add_interaction("I moved to Oslo.", "A fine city!")
+        >>> (await chat.export())["messages"][0]
+        {'role': 'user', 'content': 'I moved to Oslo.'}
+        """
         return await self._conversation.export()
 
     async def delete(self) -> Receipt:
-        """Forget the session: messages, summary, title and working state."""
+        """Forget the session: messages, summary, title and working state.
+
+        >>> said = await chat.add_interaction("I like dark mode.", "Noted!")
+        >>> (await chat.delete()).forgotten["conversation"]
+        2
+        """
         privacy = self._flow.privacy(self._scope.partition)
         return await privacy.forget_session(self._scope.session)
 

@@ -49,7 +49,7 @@ class Settings:
     models: str = "~/.local/share/recollect/models"
     """Where `recollect models build` keeps models; under `XDG_DATA_HOME` if that is set."""
     quality: str = "fast"
-    """`fast`, or `best`: the reranker scores the first hits again (`pip install "recollect[rerank]"`)."""
+    """`fast`, or `best`: the reranker scores the first hits again (`pip install ./rerank` in a clone)."""
     reranker: str = "large"
     """Which reranker: `large`, or `small`, which takes less than half the time and finds a little less."""
     language: str = "en"

@@ -379,7 +379,12 @@ class User(Opened):
         return self._inner.id
 
     def session(self, id: str, *, agent: str = "") -> Session:
-        """The handle of a session, which is created on first use."""
+        """The handle of a session, which is created on first use.
+
+        >>> chat = ann.session("monday", agent="support")
+        >>> chat
+        <Session 'monday' of agent 'support', user 'ann', org 'default'>
+        """
         return Session(self._inner.session(id, agent=agent), self._running)
 
     def reprocess(
@@ -391,7 +396,12 @@ class User(Opened):
         )
 
     def sessions(self, *, limit: int = 100) -> list[SessionInfo]:
-        """The user's sessions, the most recently active first."""
+        """The user's sessions, the most recently active first.
+
+        >>> said = chat.add_interaction("Hello!", "Hello Ann!")
+        >>> [session.id for session in ann.sessions()]
+        ['monday']
+        """
         return self._running.run("User.sessions", self._inner.sessions(limit=limit))
 
     def sessions_page(self, *, limit: int = 100, after: str | None = None) -> tuple[list[SessionInfo], str | None]:
@@ -402,7 +412,12 @@ class User(Opened):
         return self._running.run("User.sessions_page", self._inner.sessions_page(limit=limit, after=after))
 
     def profile(self, *, as_of: Any = None, known_at: Any = None) -> Profile:
-        """What is known about the user now, or what was true (`as_of`) or believed (`known_at`) at some time."""
+        """What is known about the user now, or what was true (`as_of`) or believed (`known_at`) at some time.
+
+        >>> fact = ann.add_fact("city", "Oslo")
+        >>> [(fact.key, fact.value) for fact in ann.profile().facts]
+        [('city', 'Oslo')]
+        """
         return self._running.run("User.profile", self._inner.profile(as_of=as_of, known_at=known_at))
 
     @property
@@ -421,7 +436,10 @@ class User(Opened):
         return Episodes(self._inner.episodes, self._running)
 
     def upsert_facts(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
-        """State up to 30 facts in one commit: objects with `key`, `value` and anything else that `add_fact` takes."""
+        """State up to 30 facts in one commit: objects with `key`, `value` and anything else that `add_fact` takes.
+
+        >>> facts = ann.upsert_facts([{"key": "city", "value": "Oslo"}, {"key": "pet", "value": "Rex"}])
+        """
         return self._running.run("User.upsert_facts", self._inner.upsert_facts(items))
 
     def add_fact(
@@ -437,6 +455,11 @@ class User(Opened):
         """State one fact. Repeating a value makes it surer; another value ends the previous one, which is kept.
 
         A key that may have several values at a time, such as `hobby`, holds the new value beside the others.
+
+        >>> fact = ann.add_fact("city", "Oslo", valid_from="2019-01-01")
+        >>> fact = ann.add_fact("city", "Bergen", valid_from="2026-03-01")
+        >>> [(fact.value, fact.status) for fact in ann.facts.history("city")]
+        [('Oslo', 'ended'), ('Bergen', 'told')]
         """
         return self._running.run(
             "User.add_fact",
@@ -451,7 +474,12 @@ class User(Opened):
         )
 
     def update_preference(self, key: str, value: str) -> Fact:
-        """Set a named setting of the user, such as `tone` or `theme`."""
+        """Set a named setting of the user, such as `tone` or `theme`.
+
+        >>> preference = ann.update_preference("theme", "dark")
+        >>> ann.profile().preferences
+        {'theme': 'dark'}
+        """
         return self._running.run("User.update_preference", self._inner.update_preference(key, value))
 
     def add_learning(
@@ -463,7 +491,10 @@ class User(Opened):
         source_message_id: str | None = None,
         created_at: Any = None,
     ) -> Learning:
-        """Store what was learned: a `preference`, a `pattern` or a `correction`; `created_at` can backdate it."""
+        """Store what was learned: a `preference`, a `pattern` or a `correction`; `created_at` can backdate it.
+
+        >>> learning = ann.add_learning("asks for a summary before details")
+        """
         return self._running.run(
             "User.add_learning",
             self._inner.add_learning(
@@ -472,7 +503,10 @@ class User(Opened):
         )
 
     def customize(self, text: str, *, agent: str = "", id: str | None = None) -> Customization:
-        """Add a standing instruction, for all agents or for one."""
+        """Add a standing instruction, for all agents or for one.
+
+        >>> instruction = ann.customize("Answer in two sentences.", agent="support")
+        """
         return self._running.run("User.customize", self._inner.customize(text, agent=agent, id=id))
 
     def get_context(
@@ -487,7 +521,13 @@ class User(Opened):
         quality: str | None = None,
         model: str | None = None,
     ) -> Context:
-        """The best context for a question, outside any session."""
+        """The best context for a question, outside any session.
+
+        >>> note = ann.add_memory("Ann takes the train at 9:40.")
+        >>> context = ann.get_context("When does the train leave?", max_tokens=500)
+        >>> context.messages[-1]["role"], context.tokens <= 500
+        ('user', True)
+        """
         return self._running.run(
             "User.get_context",
             self._inner.get_context(
@@ -516,7 +556,14 @@ class User(Opened):
         since: Any = None,
         dry_run: bool = False,
     ) -> Undone:
-        """Undo everything that was learned from a session, from a message or by an extractor; `redo` brings it back."""
+        """Undo everything that was learned from a session, from a message or by an extractor; `redo` brings it back.
+
+        >>> (message,) = chat.add_messages([{"role": "user", "content": "I live in Oslo."}])
+        >>> jobs = memory.work()
+        >>> undone = ann.undo(message_id=message.id)
+        >>> ann.profile().facts
+        ()
+        """
         return self._running.run(
             "User.undo",
             self._inner.undo(session=session, message_id=message_id, extractor=extractor, since=since, dry_run=dry_run),
@@ -535,11 +582,21 @@ class User(Opened):
         return self._running.run("User.release", self._inner.release(session=session, ids=ids))
 
     def erase(self) -> Receipt:
-        """Forget everything about the user, in every layer and file. Returns a receipt."""
+        """Forget everything about the user, in every layer and file. Returns a receipt.
+
+        >>> note = ann.add_memory("Ann plays the cello.")
+        >>> receipt = ann.erase()
+        >>> receipt.forgotten
+        {'long_term': 1}
+        """
         return self._running.run("User.erase", self._inner.erase())
 
     def import_records(self, records: Sequence[Mapping[str, Any]]) -> int:
-        """Store exported records under this user. Returns how many were new."""
+        """Store exported records under this user. Returns how many were new.
+
+        >>> lines = ann.export()
+        >>> copied = memory.user("ben").import_records(lines)
+        """
         return self._running.run("User.import_records", self._inner.import_records(records))
 
     def failures(self) -> list[Record]:
@@ -583,6 +640,10 @@ class User(Opened):
         """Remember a text, permanently or until `expires_at`. Adding the same text again strengthens the same memory.
 
         With `only_new`, it raises `Conflict` instead if the text, or the given id, is already there.
+
+        >>> note = ann.add_memory("Ann plays the cello.", metadata={"topic": "music"})
+        >>> note.content
+        'Ann plays the cello.'
         """
         return self._running.run(
             "User.add_memory",
@@ -607,6 +668,10 @@ class User(Opened):
         """Remember up to 90 texts in one commit, all or none. An item is a text or the arguments of `add_memory`.
 
         With `only_new`, it raises `Conflict` if any of them is already there.
+
+        >>> notes = ann.add_memories(["Ann has a dog.", {"content": "It is called Rex.", "importance": 0.9}])
+        >>> len(notes)
+        2
         """
         return self._running.run(
             "User.add_memories", self._inner.add_memories(items, idempotency_key=idempotency_key, only_new=only_new)
@@ -633,6 +698,11 @@ class User(Opened):
         """Change a memory; its previous state stays in its history. A stale `version` raises `Conflict`.
 
         `expires_at` is a time, or "never"; it is not part of the history.
+
+        >>> note = ann.add_memory("The shop closes at six.")
+        >>> note = ann.update_memory(note.id, content="The shop closes at seven.", version=note.version)
+        >>> [state.content for state in ann.history(note.id)]
+        ['The shop closes at six.', 'The shop closes at seven.']
         """
         return self._running.run(
             "User.update_memory",
@@ -646,7 +716,12 @@ class User(Opened):
         return self._running.run("User.update_memories", self._inner.update_memories(items))
 
     def history(self, id: str) -> list[Record]:
-        """The earlier states of a memory, oldest first, then the current one."""
+        """The earlier states of a memory, oldest first, then the current one.
+
+        >>> note = ann.add_memory("The shop closes at six.")
+        >>> [state.version == note.version for state in ann.history(note.id)]
+        [True]
+        """
         return self._running.run("User.history", self._inner.history(id))
 
     def list_memories(
@@ -662,6 +737,12 @@ class User(Opened):
         """A page of memories in order of birth, or newest first, and the cursor of the next page (None at the end).
 
         Relative times in the filter, such as "-7d", count back from `at`, so that they mean the same on every page.
+
+        >>> notes = ann.add_memories(["Ann has a dog.", "It is called Rex."])
+        >>> page, after = ann.list_memories(limit=1)
+        >>> page, after = ann.list_memories(limit=1, after=after)
+        >>> page[0].content
+        'It is called Rex.'
         """
         return self._running.run(
             "User.list_memories",
@@ -680,7 +761,13 @@ class User(Opened):
         at: Any = None,
         quality: str | None = None,
     ) -> list[Hit]:
-        """The hits that best answer a question, in all layers or in some, each with its reasons."""
+        """The hits that best answer a question, in all layers or in some, each with its reasons.
+
+        >>> notes = ann.add_memories(["Ann plays the cello.", "Ann lives in Oslo."])
+        >>> hits = ann.search_memory("Where does Ann live?", layer="long_term", limit=1)
+        >>> hits[0].content
+        'Ann lives in Oslo.'
+        """
         return self._running.run(
             "User.search_memory",
             self._inner.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality),
@@ -693,11 +780,20 @@ class User(Opened):
         where: Mapping[str, Any] | None = None,
         layer: str | Sequence[str] | None = None,
     ) -> Receipt:
-        """Forget memories by id or by filter, with everything that rests on them. Returns a receipt."""
+        """Forget memories by id or by filter, with everything that rests on them. Returns a receipt.
+
+        >>> note = ann.add_memory("Ann plays the cello.")
+        >>> ann.forget(note.id).forgotten
+        {'long_term': 1}
+        """
         return self._running.run("User.forget", self._inner.forget(ids, where=where, layer=layer))
 
     def export(self) -> list[dict[str, Any]]:
-        """Everything about the user, or all that the org shares, as JSON objects; the first describes the export."""
+        """Everything about the user, or all that the org shares, as JSON objects; the first describes the export.
+
+        >>> lines = ann.export()
+        >>> copied = memory.user("ben").import_records(lines)
+        """
         return self._running.run("User.export", self._inner.export())
 
     def export_page(self, *, limit: int = 500, after: str | None = None) -> tuple[list[dict[str, Any]], str | None]:
@@ -747,7 +843,13 @@ class Org(Opened):
         return self._running.run("Org.failures", self._inner.failures(limit=limit, after=after))
 
     def erase(self) -> Receipt:
-        """Forget everything about the org: all its users, and what they share. Returns a receipt."""
+        """Forget everything about the org: all its users, and what they share. Returns a receipt.
+
+        >>> note = memory.org().add_memory("The office is in Porto.")
+        >>> receipt = memory.org().erase()
+        >>> receipt.forgotten
+        {'long_term': 1}
+        """
         return self._running.run("Org.erase", self._inner.erase())
 
     @property
@@ -783,6 +885,10 @@ class Org(Opened):
         """Remember a text, permanently or until `expires_at`. Adding the same text again strengthens the same memory.
 
         With `only_new`, it raises `Conflict` instead if the text, or the given id, is already there.
+
+        >>> note = ann.add_memory("Ann plays the cello.", metadata={"topic": "music"})
+        >>> note.content
+        'Ann plays the cello.'
         """
         return self._running.run(
             "Org.add_memory",
@@ -807,6 +913,10 @@ class Org(Opened):
         """Remember up to 90 texts in one commit, all or none. An item is a text or the arguments of `add_memory`.
 
         With `only_new`, it raises `Conflict` if any of them is already there.
+
+        >>> notes = ann.add_memories(["Ann has a dog.", {"content": "It is called Rex.", "importance": 0.9}])
+        >>> len(notes)
+        2
         """
         return self._running.run(
             "Org.add_memories", self._inner.add_memories(items, idempotency_key=idempotency_key, only_new=only_new)
@@ -833,6 +943,11 @@ class Org(Opened):
         """Change a memory; its previous state stays in its history. A stale `version` raises `Conflict`.
 
         `expires_at` is a time, or "never"; it is not part of the history.
+
+        >>> note = ann.add_memory("The shop closes at six.")
+        >>> note = ann.update_memory(note.id, content="The shop closes at seven.", version=note.version)
+        >>> [state.content for state in ann.history(note.id)]
+        ['The shop closes at six.', 'The shop closes at seven.']
         """
         return self._running.run(
             "Org.update_memory",
@@ -846,7 +961,12 @@ class Org(Opened):
         return self._running.run("Org.update_memories", self._inner.update_memories(items))
 
     def history(self, id: str) -> list[Record]:
-        """The earlier states of a memory, oldest first, then the current one."""
+        """The earlier states of a memory, oldest first, then the current one.
+
+        >>> note = ann.add_memory("The shop closes at six.")
+        >>> [state.version == note.version for state in ann.history(note.id)]
+        [True]
+        """
         return self._running.run("Org.history", self._inner.history(id))
 
     def list_memories(
@@ -862,6 +982,12 @@ class Org(Opened):
         """A page of memories in order of birth, or newest first, and the cursor of the next page (None at the end).
 
         Relative times in the filter, such as "-7d", count back from `at`, so that they mean the same on every page.
+
+        >>> notes = ann.add_memories(["Ann has a dog.", "It is called Rex."])
+        >>> page, after = ann.list_memories(limit=1)
+        >>> page, after = ann.list_memories(limit=1, after=after)
+        >>> page[0].content
+        'It is called Rex.'
         """
         return self._running.run(
             "Org.list_memories",
@@ -880,7 +1006,13 @@ class Org(Opened):
         at: Any = None,
         quality: str | None = None,
     ) -> list[Hit]:
-        """The hits that best answer a question, in all layers or in some, each with its reasons."""
+        """The hits that best answer a question, in all layers or in some, each with its reasons.
+
+        >>> notes = ann.add_memories(["Ann plays the cello.", "Ann lives in Oslo."])
+        >>> hits = ann.search_memory("Where does Ann live?", layer="long_term", limit=1)
+        >>> hits[0].content
+        'Ann lives in Oslo.'
+        """
         return self._running.run(
             "Org.search_memory",
             self._inner.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality),
@@ -893,11 +1025,20 @@ class Org(Opened):
         where: Mapping[str, Any] | None = None,
         layer: str | Sequence[str] | None = None,
     ) -> Receipt:
-        """Forget memories by id or by filter, with everything that rests on them. Returns a receipt."""
+        """Forget memories by id or by filter, with everything that rests on them. Returns a receipt.
+
+        >>> note = ann.add_memory("Ann plays the cello.")
+        >>> ann.forget(note.id).forgotten
+        {'long_term': 1}
+        """
         return self._running.run("Org.forget", self._inner.forget(ids, where=where, layer=layer))
 
     def export(self) -> list[dict[str, Any]]:
-        """Everything about the user, or all that the org shares, as JSON objects; the first describes the export."""
+        """Everything about the user, or all that the org shares, as JSON objects; the first describes the export.
+
+        >>> lines = ann.export()
+        >>> copied = memory.user("ben").import_records(lines)
+        """
         return self._running.run("Org.export", self._inner.export())
 
     def export_page(self, *, limit: int = 500, after: str | None = None) -> tuple[list[dict[str, Any]], str | None]:
@@ -956,6 +1097,10 @@ class Session(Opened):
 
         With `trust="untrusted"` nothing is learned from it, as with all tool output. With `reply_to`, the id of
         another message, it raises `Conflict` if that message was forgotten meanwhile, alone or with its user.
+
+        >>> message = chat.add_message("user", "Where is order 17?", metadata={"page": "orders"})
+        >>> message.role, message.content
+        ('user', 'Where is order 17?')
         """
         return self._running.run(
             "Session.add_message",
@@ -980,6 +1125,13 @@ class Session(Opened):
         """Store up to 90 messages in one commit, all or none.
 
         An item is a `Message` or the arguments of `add_message`.
+
+        >>> said = chat.add_messages([
+        ...     {"role": "user", "content": "Where is order 17?"},
+        ...     {"role": "assistant", "content": "It was shipped yesterday."},
+        ... ])
+        >>> len(said)
+        2
         """
         return self._running.run(
             "Session.add_messages", self._inner.add_messages(messages, idempotency_key=idempotency_key)
@@ -994,7 +1146,12 @@ class Session(Opened):
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> list[Message]:
-        """Store what the user said and what the assistant answered, together or not at all."""
+        """Store what the user said and what the assistant answered, together or not at all.
+
+        >>> said = chat.add_interaction("I like dark mode.", "Noted!")
+        >>> [message.role for message in said]
+        ['user', 'assistant']
+        """
         return self._running.run(
             "Session.add_interaction",
             self._inner.add_interaction(
@@ -1011,7 +1168,12 @@ class Session(Opened):
         tokens: int | None = None,
     ) -> list[Message]:
         """The newest part of the conversation: `last_messages` (50), `last_turns` (10), `token_budget` (4000),
-        `sliding_window_summary` or `importance`; all limits that are given apply."""
+        `sliding_window_summary` or `importance`; all limits that are given apply.
+
+        >>> said = chat.add_interaction("I like dark mode.", "Noted!")
+        >>> [message.content for message in chat.window("last_turns", turns=1)]
+        ['I like dark mode.', 'Noted!']
+        """
         return self._running.run(
             "Session.window", self._inner.window(strategy, messages=messages, turns=turns, tokens=tokens)
         )
@@ -1019,7 +1181,13 @@ class Session(Opened):
     def messages(
         self, *, limit: int = 100, newest_first: bool = False, after: str | None = None
     ) -> tuple[list[Message], str | None]:
-        """A page of the whole conversation, and the cursor of the next page (None at the end)."""
+        """A page of the whole conversation, and the cursor of the next page (None at the end).
+
+        >>> said = chat.add_interaction("I like dark mode.", "Noted!")
+        >>> page, after = chat.messages(limit=100)
+        >>> len(page), after is None
+        (2, True)
+        """
         return self._running.run(
             "Session.messages", self._inner.messages(limit=limit, newest_first=newest_first, after=after)
         )
@@ -1042,6 +1210,11 @@ class Session(Opened):
         `layers` and `sections` say what it is made of, `window` how many of the newest messages it holds at most.
         `policy` says all of this at once; what is given beside it takes precedence.
         With `model`, tokens are counted as that model does, if its vocabulary is known.
+
+        >>> said = chat.add_interaction("I like dark mode.", "Noted!")
+        >>> context = chat.get_context("Which theme should I use?", max_tokens=4000)
+        >>> [message["role"] for message in context.messages]
+        ['user', 'assistant', 'user']
         """
         return self._running.run(
             "Session.get_context",
@@ -1068,7 +1241,12 @@ class Session(Opened):
         at: Any = None,
         quality: str | None = None,
     ) -> list[Hit]:
-        """The user's memories that best answer a question; the same as on the user's handle."""
+        """The user's memories that best answer a question; the same as on the user's handle.
+
+        >>> said = chat.add_interaction("My train leaves at 9:40.", "I will remind you.")
+        >>> chat.search_memory("When does the train leave?", limit=1)[0].content
+        'My train leaves at 9:40.'
+        """
         return self._running.run(
             "Session.search_memory",
             self._inner.search_memory(query, layer=layer, where=where, limit=limit, at=at, quality=quality),
@@ -1079,7 +1257,11 @@ class Session(Opened):
         return self._running.run("Session.customize", self._inner.customize(text, id=id))
 
     def close(self) -> list[Episode]:
-        """End the conversation, which becomes an episode now. Returns the new episodes."""
+        """End the conversation, which becomes an episode now. Returns the new episodes.
+
+        >>> said = chat.add_interaction("I moved to Oslo.", "A fine city!")
+        >>> episodes = chat.close()
+        """
         return self._running.run("Session.close", self._inner.close())
 
     def compress(self) -> bool:
@@ -1099,15 +1281,29 @@ class Session(Opened):
         return self._running.run("Session.title", self._inner.title())
 
     def branch(self, message_id: str, into: str) -> Session:
-        """Create a session that begins with this one's messages, up to and including that message."""
+        """Create a session that begins with this one's messages, up to and including that message.
+
+        >>> said = chat.add_interaction("I like dark mode.", "Noted!")
+        >>> plan_b = chat.branch(said[0].id, into="plan-b")
+        """
         return Session(self._running.run("Session.branch", self._inner.branch(message_id, into)), self._running)
 
     def export(self) -> dict[str, Any]:
-        """The conversation as `{"session_id", "messages", "window_strategy", "max_tokens"}`."""
+        """The conversation as `{"session_id", "messages", "window_strategy", "max_tokens"}`.
+
+        >>> said = chat.add_interaction("I moved to Oslo.", "A fine city!")
+        >>> chat.export()["messages"][0]
+        {'role': 'user', 'content': 'I moved to Oslo.'}
+        """
         return self._running.run("Session.export", self._inner.export())
 
     def delete(self) -> Receipt:
-        """Forget the session: messages, summary, title and working state."""
+        """Forget the session: messages, summary, title and working state.
+
+        >>> said = chat.add_interaction("I like dark mode.", "Noted!")
+        >>> chat.delete().forgotten["conversation"]
+        2
+        """
         return self._running.run("Session.delete", self._inner.delete())
 
 
@@ -1122,19 +1318,37 @@ class Working(Opened):
         return repr(self._inner)
 
     def get(self, model: type[Model] | None = None) -> Any:
-        """The state as a dict (empty if there is none), or as an instance of the given Pydantic model."""
+        """The state as a dict (empty if there is none), or as an instance of the given Pydantic model.
+
+        >>> state = chat.working.set({"plan_steps": ["ask for the log"]})
+        >>> chat.working.get()
+        {'plan_steps': ['ask for the log']}
+        """
         return self._running.run("Working.get", self._inner.get(model))
 
     def set(self, value: Any, *, version: int | None = None) -> State:
-        """Replace the state with a dict or a Pydantic model."""
+        """Replace the state with a dict or a Pydantic model.
+
+        >>> state = chat.working.set({"plan_steps": ["ask for the log"]})
+        >>> state = chat.working.set({"plan_steps": []}, version=state.version)
+        """
         return self._running.run("Working.set", self._inner.set(value, version=version))
 
     def patch(self, changes: Mapping[str, Any], *, version: int | None = None) -> State:
-        """Change parts of the state (JSON merge patch: null removes, objects merge, the rest replaces)."""
+        """Change parts of the state (JSON merge patch: null removes, objects merge, the rest replaces).
+
+        >>> state = chat.working.set({"step": 1, "draft": True})
+        >>> chat.working.patch({"step": 2, "draft": None})
+        {'step': 2}
+        """
         return self._running.run("Working.patch", self._inner.patch(changes, version=version))
 
     def push(self, name: str, item: Any, *, keep: int = PUSH_KEEP, version: int | None = None) -> State:
-        """Append to a list in the state and keep its newest items, for recent actions, say."""
+        """Append to a list in the state and keep its newest items, for recent actions, say.
+
+        >>> chat.working.push("recent_actions", "opened the log", keep=10)
+        {'recent_actions': ['opened the log']}
+        """
         return self._running.run("Working.push", self._inner.push(name, item, keep=keep, version=version))
 
     def clear(self, *, version: int | None = None) -> None:

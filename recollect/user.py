@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class User(Owner):
-    """What is remembered about one user."""
+    """What is remembered about one user: `ann = memory.user("ann")`, with `org="acme"` in an org of its own."""
 
     def __repr__(self) -> str:
         return f"<User {self.id!r} of org {self._scope.org!r}>"
@@ -45,7 +45,12 @@ class User(Owner):
         return self._flow.trust(self._scope)
 
     def session(self, id: str, *, agent: str = "") -> Session:
-        """The handle of a session, which is created on first use."""
+        """The handle of a session, which is created on first use.
+
+        >>> chat = ann.session("monday", agent="support")
+        >>> chat
+        <Session 'monday' of agent 'support', user 'ann', org 'default'>
+        """
         own = self._scope
         scope = Scope(own.org, own.user, validate.agent(agent), validate.identifier(id, "session"))
         return Session(self._flow, scope, self)
@@ -59,7 +64,12 @@ class User(Owner):
         return await self._flow.reprocessing.run(self._scope.partition, session=chosen, **given)
 
     async def sessions(self, *, limit: int = 100) -> list[SessionInfo]:
-        """The user's sessions, the most recently active first."""
+        """The user's sessions, the most recently active first.
+
+        >>> said = await chat.add_interaction("Hello!", "Hello Ann!")
+        >>> [session.id for session in await ann.sessions()]
+        ['monday']
+        """
         return (await self.sessions_page(limit=limit))[0]
 
     async def sessions_page(
@@ -82,7 +92,12 @@ class User(Owner):
     # ── what is known about the user ─────────────────────────────────────────────────────────────
 
     async def profile(self, *, as_of: Any = None, known_at: Any = None) -> Profile:
-        """What is known about the user now, or what was true (`as_of`) or believed (`known_at`) at some time."""
+        """What is known about the user now, or what was true (`as_of`) or believed (`known_at`) at some time.
+
+        >>> fact = await ann.add_fact("city", "Oslo")
+        >>> [(fact.key, fact.value) for fact in (await ann.profile()).facts]
+        [('city', 'Oslo')]
+        """
         return await read_profile(
             self._flow.ledger, self._scope, as_of=as_of, known_at=known_at, last_said=self._last_said
         )
@@ -107,7 +122,10 @@ class User(Owner):
         return Episodes(self._flow.ledger, self._scope, idle_ms=self._flow.settings.episode_idle_minutes * MINUTE_MS)
 
     async def upsert_facts(self, items: Sequence[Mapping[str, Any]]) -> list[Fact]:
-        """State up to 30 facts in one commit: objects with `key`, `value` and anything else that `add_fact` takes."""
+        """State up to 30 facts in one commit: objects with `key`, `value` and anything else that `add_fact` takes.
+
+        >>> facts = await ann.upsert_facts([{"key": "city", "value": "Oslo"}, {"key": "pet", "value": "Rex"}])
+        """
         return await self.facts.upsert(items)
 
     async def add_fact(
@@ -123,6 +141,11 @@ class User(Owner):
         """State one fact. Repeating a value makes it surer; another value ends the previous one, which is kept.
 
         A key that may have several values at a time, such as `hobby`, holds the new value beside the others.
+
+        >>> fact = await ann.add_fact("city", "Oslo", valid_from="2019-01-01")
+        >>> fact = await ann.add_fact("city", "Bergen", valid_from="2026-03-01")
+        >>> [(fact.value, fact.status) for fact in await ann.facts.history("city")]
+        [('Oslo', 'ended'), ('Bergen', 'told')]
         """
         return await self.facts.add(
             key, value, confidence=confidence, source_message_id=source_message_id, valid_from=valid_from,
@@ -130,7 +153,12 @@ class User(Owner):
         )  # fmt: skip
 
     async def update_preference(self, key: str, value: str) -> Fact:
-        """Set a named setting of the user, such as `tone` or `theme`."""
+        """Set a named setting of the user, such as `tone` or `theme`.
+
+        >>> preference = await ann.update_preference("theme", "dark")
+        >>> (await ann.profile()).preferences
+        {'theme': 'dark'}
+        """
         return await self.preferences.add(key, value)
 
     async def add_learning(
@@ -142,13 +170,19 @@ class User(Owner):
         source_message_id: str | None = None,
         created_at: Any = None,
     ) -> Learning:
-        """Store what was learned: a `preference`, a `pattern` or a `correction`; `created_at` can backdate it."""
+        """Store what was learned: a `preference`, a `pattern` or a `correction`; `created_at` can backdate it.
+
+        >>> learning = await ann.add_learning("asks for a summary before details")
+        """
         return await self.learnings.add(
             content, type=type, confidence=confidence, source_message_id=source_message_id, created_at=created_at
         )
 
     async def customize(self, text: str, *, agent: str = "", id: str | None = None) -> Customization:
-        """Add a standing instruction, for all agents or for one."""
+        """Add a standing instruction, for all agents or for one.
+
+        >>> instruction = await ann.customize("Answer in two sentences.", agent="support")
+        """
         return await self.customizations.of_agent(agent).add(text, id=id)
 
     # ── contexts ─────────────────────────────────────────────────────────────────────────────────
@@ -165,7 +199,13 @@ class User(Owner):
         quality: str | None = None,
         model: str | None = None,
     ) -> Context:
-        """The best context for a question, outside any session."""
+        """The best context for a question, outside any session.
+
+        >>> note = await ann.add_memory("Ann takes the train at 9:40.")
+        >>> context = await ann.get_context("When does the train leave?", max_tokens=500)
+        >>> context.messages[-1]["role"], context.tokens <= 500
+        ('user', True)
+        """
         chosen = ContextPolicy.of(policy, layers=layers, sections=sections, quality=quality)
         return await self._flow.context(self._scope, None, query, max_tokens, chosen, at, model)
 
@@ -185,7 +225,14 @@ class User(Owner):
         since: Any = None,
         dry_run: bool = False,
     ) -> Undone:
-        """Undo everything that was learned from a session, from a message or by an extractor; `redo` brings it back."""
+        """Undo everything that was learned from a session, from a message or by an extractor; `redo` brings it back.
+
+        >>> (message,) = await chat.add_messages([{"role": "user", "content": "I live in Oslo."}])
+        >>> jobs = await memory.work()
+        >>> undone = await ann.undo(message_id=message.id)
+        >>> (await ann.profile()).facts
+        ()
+        """
         only_tell = validate.switch(dry_run, "dry_run")
         return await self._trust.undo(
             session=session, message_id=message_id, extractor=extractor, since=since, dry_run=only_tell
@@ -208,11 +255,21 @@ class User(Owner):
     # ── privacy and upkeep ───────────────────────────────────────────────────────────────────────
 
     async def erase(self) -> Receipt:
-        """Forget everything about the user, in every layer and file. Returns a receipt."""
+        """Forget everything about the user, in every layer and file. Returns a receipt.
+
+        >>> note = await ann.add_memory("Ann plays the cello.")
+        >>> receipt = await ann.erase()
+        >>> receipt.forgotten
+        {'long_term': 1}
+        """
         return await self._privacy.erase()
 
     async def import_records(self, records: Sequence[Mapping[str, Any]]) -> int:
-        """Store exported records under this user. Returns how many were new."""
+        """Store exported records under this user. Returns how many were new.
+
+        >>> lines = await ann.export()
+        >>> copied = await memory.user("ben").import_records(lines)
+        """
         if not isinstance(records, Sequence) or isinstance(records, str | bytes):
             raise ValidationError("must be a list of exported records", field="records")
         return await self._exports.import_records(records)

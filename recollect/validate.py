@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from recollect.errors import TooLarge, ValidationError
@@ -123,7 +124,17 @@ def choice(value: object, options: Collection[str], field: str) -> str:
     """One of these names, spelled exactly."""
     if isinstance(value, str) and value in options:
         return str.__str__(value)
-    raise ValidationError(f"must be one of {', '.join(options)}", field=field)
+    raise ValidationError(f"must be one of {', '.join(options)}{_meant(value, options)}", field=field)
+
+
+def _meant(value: object, options: Iterable[str]) -> str:
+    """Asks about the option that this is nearly spelled like; empty if there is none. It says nothing of the value.
+
+    >>> _meant("longterm", ["long_term", "fact"])
+    '; did you mean long_term?'
+    """
+    near = get_close_matches(value[: LIMITS.id_chars], options, n=1, cutoff=0.7) if isinstance(value, str) else []
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def part(value: object, members: Collection[str], field: str) -> None:
@@ -628,6 +639,7 @@ _NAMED: dict[str, Callable[[object, str], Any]] = {
     "trust": lambda value, field: choice(value, TRUSTS, field),
 }
 _NUMBERS = ("importance", "confidence")
+_KEYS = (*FIELDS, "metadata.NAME", "and", "or", "not")
 
 
 def where(value: object, *, at: int | None = None) -> Condition | None:
@@ -670,7 +682,7 @@ class _Conditions:
 
     def _field(self, key: object, value: object) -> Condition:
         if not isinstance(key, str) or not _is_field(key):
-            raise ValidationError(f"{_unknown_key(key)}; the keys are {', '.join(FIELDS)}, and, or, not", field="where")
+            raise ValidationError(f"{_unknown_key(key)}; the keys are {', '.join(_KEYS)}", field="where")
         if isinstance(value, dict):
             asked = value
         else:
@@ -688,7 +700,7 @@ class _Conditions:
         field = f"where.{key}"
         allowed = [each for each in OPERATORS if key not in _NAMED or each not in _RANGES]
         if op not in allowed:
-            raise ValidationError(f"must use one of {', '.join(allowed)}", field=field)
+            raise ValidationError(f"must use one of {', '.join(allowed)}{_meant(op, allowed)}", field=field)
         if op == "exists":
             if isinstance(value, bool):
                 return value
@@ -730,9 +742,15 @@ def _unknown_key(key: object) -> str:
     """Name the key, which is not content, and what may have been meant by it."""
     if not isinstance(key, str):
         return "a key must be text"
-    if metadata_key(key) and key not in RESERVED_METADATA:
-        return f"unknown key {key}; for a label of your own use metadata.{key}"
-    return f"unknown key {key[:40]!a}"
+    told = f"unknown key {key if metadata_key(key) else ascii(key[:40])}"
+    head, dot, label = key.partition(".")
+    if get_close_matches(head[:40], ["metadata"], cutoff=0.7):
+        label = label or "NAME"
+    else:
+        told += _meant(key, FIELDS)
+        label = "" if dot else key
+    is_label = metadata_key(label) and label not in RESERVED_METADATA
+    return f"{told}; for a label of your own use metadata.{label}" if is_label else told
 
 
 def _label(value: object, field: str, in_range: bool) -> str | int | float | bool:

@@ -51,7 +51,12 @@ class Working(Handle):
         self._id = self._layer.head_id(scope)
 
     async def get(self, model: type[Model] | None = None) -> Any:
-        """The state as a dict (empty if there is none), or as an instance of the given Pydantic model."""
+        """The state as a dict (empty if there is none), or as an instance of the given Pydantic model.
+
+        >>> state = await chat.working.set({"plan_steps": ["ask for the log"]})
+        >>> await chat.working.get()
+        {'plan_steps': ['ask for the log']}
+        """
         found = await self._ledger.get(self._scope.partition, [self._id])
         state = _state(found[0] if found and found[0].layer == "working" else None)
         if model is None:
@@ -66,18 +71,31 @@ class Working(Handle):
             raise ValidationError("the state does not fit this model", field="model") from None
 
     async def set(self, value: Any, *, version: int | None = None) -> State:
-        """Replace the state with a dict or a Pydantic model."""
+        """Replace the state with a dict or a Pydantic model.
+
+        >>> state = await chat.working.set({"plan_steps": ["ask for the log"]})
+        >>> state = await chat.working.set({"plan_steps": []}, version=state.version)
+        """
         expected = value.version if version is None and isinstance(value, State) else version
         fresh = _checked(value)
         return await self._write(lambda _: fresh, expected)
 
     async def patch(self, changes: Mapping[str, Any], *, version: int | None = None) -> State:
-        """Change parts of the state (JSON merge patch: null removes, objects merge, the rest replaces)."""
+        """Change parts of the state (JSON merge patch: null removes, objects merge, the rest replaces).
+
+        >>> state = await chat.working.set({"step": 1, "draft": True})
+        >>> await chat.working.patch({"step": 2, "draft": None})
+        {'step': 2}
+        """
         patch = _checked(changes)
         return await self._write(lambda state: _merge(state, patch), version)
 
     async def push(self, name: str, item: Any, *, keep: int = PUSH_KEEP, version: int | None = None) -> State:
-        """Append to a list in the state and keep its newest items, for recent actions, say."""
+        """Append to a list in the state and keep its newest items, for recent actions, say.
+
+        >>> await chat.working.push("recent_actions", "opened the log", keep=10)
+        {'recent_actions': ['opened the log']}
+        """
         validate.limit(keep, "keep")
         if not isinstance(name, str):
             raise ValidationError("must be the name of a list", field="name")

@@ -7,6 +7,7 @@ python tools/generate_sync.py --check  fail if it is not up to date
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -363,10 +364,16 @@ def _is_public(cls: str, name: str) -> bool:
 def _method(cls: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     decorators = "".join(f"    @{ast.unparse(decorator)}\n" for decorator in node.decorator_list)
     returns = ast.unparse(node.returns) if node.returns else "None"
-    doc = ast.get_docstring(node, clean=False)
+    doc = _without_await(ast.get_docstring(node, clean=False) or "")
     body = f"        {_call(cls, node, returns)}\n"
     text = f'        """{doc}"""\n' if doc else ""
     return f"\n{decorators}    def {node.name}({ast.unparse(node.args)}) -> {returns}:\n{text}{body}"
+
+
+def _without_await(doc: str) -> str:
+    """A docstring whose examples are for code without `await`."""
+    doc = re.sub(r"(?<!\w)\(await ([\w.]+\([^()]*\))\)", r"\1", doc)
+    return re.sub(r"^( +(?:>>>|\.\.\.) .*?)\bawait ", r"\1", doc, flags=re.M)
 
 
 def _call(cls: str, node: ast.FunctionDef | ast.AsyncFunctionDef, returns: str) -> str:

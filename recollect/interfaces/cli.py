@@ -123,7 +123,7 @@ app = typer.Typer(
     help="The memory of conversational agents: one file, no server, no key.\n\n"
     "Begin with `recollect chat`. `recollect COMMAND --help` explains a command.",
     epilog=EXIT_CODES_HELP,
-    add_completion=False,
+    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

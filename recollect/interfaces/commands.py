@@ -152,7 +152,8 @@ class Noun(PlainFlags, TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         asks_for_help = bool(args) and args[0] in ctx.help_option_names
-        if not asks_for_help and (not args or args[0].startswith("-")):
+        completes = ctx.resilient_parsing  # a shell asks which verbs there are, not for what the first of them takes
+        if not asks_for_help and not completes and (not args or args[0].startswith("-")):
             args = [next(iter(self.commands)), *args]
         return super().parse_args(ctx, args)
 

@@ -63,7 +63,10 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How a subject and an object are related, and from when to when. Both ends are ids, with their names alongside."""
+    """How a subject and an object are related, and from when to when. Both ends are ids, with their names alongside.
+
+    Its times are those of its record: milliseconds since 1970, which `recollect.records.as_datetime` reads.
+    """
 
     id: str
     subject: str

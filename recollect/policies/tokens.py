@@ -40,11 +40,24 @@ def estimate(text: str) -> int:
 
 def counter(model: str | None = None) -> TokenCounter:
     """The token counter for this model: exact, if it is one of OpenAI's and `rs_bpe` is installed."""
+    vocabulary = _vocabulary(model)
+    return _exact(vocabulary) if vocabulary and _is_installed() else estimate
+
+
+def told_counter(model: str | None = None) -> str:
+    """How the tokens of this model are counted, for people: exactly, or by the estimate and what would change that."""
+    if _vocabulary(model) is None:
+        return "estimated"
+    return f"as {model} counts" if _is_installed() else f'estimated; as {model} counts with "recollect[tokens]"'
+
+
+def _vocabulary(model: str | None) -> str | None:
     name = (model or "").lower().rpartition("/")[2].removeprefix("ft:")
-    for vocabulary, names in _VOCABULARIES.items():
-        if names.match(name) and importlib.util.find_spec("rs_bpe") is not None:
-            return _exact(vocabulary)
-    return estimate
+    return next((vocabulary for vocabulary, names in _VOCABULARIES.items() if names.match(name)), None)
+
+
+def _is_installed() -> bool:
+    return importlib.util.find_spec("rs_bpe") is not None
 
 
 def remembering(count: TokenCounter, texts_max: int = 100_000) -> TokenCounter:

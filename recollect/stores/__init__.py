@@ -7,6 +7,7 @@ a URL of its scheme is opened. Third-party packages register theirs as an entry 
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import PurePath
 from typing import Any
@@ -75,4 +76,6 @@ def _backend(scheme: str) -> Any:
     for entry in import_module("importlib.metadata").entry_points(group="recollect.stores", name=scheme):
         return entry.load()
     known = ", ".join(f"{name}://" for name in SCHEMES)
-    raise ValidationError(f"no store takes this kind of URL; use one of {known}", field="url")
+    near = get_close_matches(scheme[:40], SCHEMES, n=1)
+    meant = f"; did you mean {near[0]}://?" if near else ""
+    raise ValidationError(f"no store takes this kind of URL; use one of {known}{meant}", field="url")

@@ -392,7 +392,7 @@ def _create_if_absent(path: Path) -> None:
     if _exists(path):
         return
     if not path.parent.is_dir():
-        raise Unavailable("the folder of the database does not exist; create it first", field="store")
+        raise Unavailable(f"there is no folder {_told(path.parent)}; create it first{_root_meant(path)}", field="store")
     draft = path.with_name(f".recollect-{os.getpid()}-{threading.get_ident()}.new")
     leftovers = (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm"))
     try:
@@ -411,10 +411,26 @@ def _create_if_absent(path: Path) -> None:
     except FileExistsError:
         pass
     except (sqlite3.Error, OSError) as error:
-        raise Unavailable("the database file cannot be created there", field="store") from error
+        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise Unavailable(
+            f"{_told(path)} cannot be created ({why}); use a folder that this process may write to", field="store"
+        ) from error
     finally:
         for leftover in leftovers:
             leftover.unlink(missing_ok=True)
+
+
+def _told(path: Path) -> str:
+    """A whole path for people: a relative one says little to whoever expected another folder."""
+    return os.fsencode(path.absolute()).decode(errors="backslashreplace")
+
+
+def _root_meant(path: Path) -> str:
+    """What to write instead, if only the first slash of a whole path is missing: sqlite:///home/ann/notes.db."""
+    meant = Path("/", path)
+    return (
+        "" if path.is_absolute() or not meant.parent.is_dir() else f", or write sqlite:///{_told(meant)} (four slashes)"
+    )
 
 
 def _exists(path: Path) -> bool:
@@ -435,9 +451,9 @@ def _check_header(path: Path) -> int | None:
     Returns the schema version where the header alone can tell it: a log may have another one.
     """
     if not _exists(path):
-        raise Unavailable("there is no such database file", field="store")
+        raise Unavailable(f"there is no database {_told(path)}", field="store")
     if not path.is_file():
-        raise Unavailable("the path of the database is not a file", field="store")
+        raise Unavailable(f"{_told(path)} is not a file; give the path of one", field="store")
     try:
         has_log = _has_log(path)
         size = path.stat().st_size

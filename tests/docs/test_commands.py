@@ -59,6 +59,15 @@ def test_the_commands_of_a_page_run_from_top_to_bottom(page, call):
         assert ran.exit_code == 0 or found_nothing, f"recollect {told}: {ran.output}"
 
 
+def test_no_page_installs_the_package_of_another_project_that_has_our_name():
+    # On PyPI, `recollect` is somebody else's: in a fresh environment pip would install that.
+    pages = [*PAGES, *ROOT.glob("*/README.md"), *ROOT.glob("examples/*.*")]
+    named = re.compile(r"""pip\s+install\s+(?:-\S+\s+)*['"]?recollect\b""")
+    shown = {page: named.findall(page.read_text(encoding="utf-8")) for page in pages if page.name != "reference.md"}
+    told = {str(page.relative_to(ROOT)): len(found) for page, found in shown.items() if found}
+    assert told == {"docs/README.md": 1}, "the one says what the messages of Recollect mean by it"
+
+
 def test_pages_name_only_extras_that_exist():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pages = [*PAGES, ROOT / "examples" / "README.md", ROOT / "typescript" / "README.md"]

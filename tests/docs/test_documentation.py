@@ -12,6 +12,7 @@ import io
 import pkgutil
 import re
 import types
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 
 import recollect
+import recollect.sync
 from recollect import errors
 from recollect.layers import LAYERS
 from recollect.policies.importance import WEIGHTS
@@ -36,6 +38,7 @@ BLOCK = re.compile(r"^(?:<!-- not run: (?P<reason>.+?) -->\n)?```python\n(?P<cod
 LINK = re.compile(
     r"\]\((?!https?://|mailto:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)|(?:src|srcset)=\"(?P<image>[^\"]+)\""
 )
+CALLED = re.compile(r"\.(\w+)\(")
 FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
 
 
@@ -148,9 +151,21 @@ def source_of(module: str) -> str | None:
 async def test_the_examples_in_docstrings_hold(module):
     loaded = importlib.import_module(module)
     for test in doctest.DocTestFinder(exclude_empty=True).find(loaded):
-        names = dict(test.globs)
-        for example in test.examples:
-            await check(example, names, test.name, test.lineno or 0)
+        async with handles_for(module) as handles:
+            names = handles | test.globs
+            for example in test.examples:
+                await check(example, names, test.name, test.lineno or 0)
+
+
+@contextlib.asynccontextmanager
+async def handles_for(module: str) -> AsyncIterator[dict[str, Any]]:
+    """What examples of verbs begin with: an open memory, a user and a session of theirs."""
+    if module == "recollect.sync":
+        with recollect.sync.Memory.open("memory://", worker=False) as memory:
+            yield {"memory": memory, "ann": memory.user("ann"), "chat": memory.user("ann").session("monday")}
+        return
+    async with recollect.Memory.open("memory://", worker=False) as memory:
+        yield {"memory": memory, "ann": memory.user("ann"), "chat": memory.user("ann").session("monday")}
 
 
 async def check_session(text: str, names: dict[str, Any], where: str, line: int) -> None:
@@ -174,6 +189,21 @@ async def check(example: doctest.Example, names: dict[str, Any], where: str, lin
     if example.want or not code.co_flags & inspect.CO_COROUTINE:
         same = doctest.OutputChecker().check_output(example.want, out.getvalue(), doctest.ELLIPSIS)
         assert same, f"{where}, line {line + example.lineno}: expected {example.want!r}, got {out.getvalue()!r}"
+
+
+@pytest.mark.parametrize("handle", HANDLES)
+def test_every_verb_of_the_tutorial_shows_an_example_where_an_editor_shows_it(handle):
+    used = {
+        verb
+        for page in ("README.md", "docs/tutorial.md")
+        for b in blocks(ROOT / page)
+        for verb in CALLED.findall(b.code)
+    }
+    kind = next(
+        vars(importlib.import_module(f"recollect.{home}"))[name] for home, name in generator().HANDLES if name == handle
+    )
+    verbs = {name: verb for name in HANDLES[handle] if callable(verb := getattr(kind, name)) and name in used}
+    assert ">>>" in kind.__doc__ or [name for name in verbs if ">>>" not in inspect.getdoc(verbs[name])] == []
 
 
 # ── what is said ─────────────────────────────────────────────────────────────────────────────────

@@ -31,6 +31,82 @@ async def test_a_memory_must_be_opened_before_it_is_used(store_url):
             await verb()
 
 
+async def test_a_memory_that_was_closed_says_so_and_says_where_it_is_while_it_is_open(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    memory = Memory.open("sqlite:///notes.db")
+    assert repr(memory) == "<Memory not open>"
+    async with memory:
+        assert repr(memory) == "<Memory in sqlite:///notes.db>"
+    assert repr(memory) == "<Memory closed>"
+    with pytest.raises(Unavailable, match="closed; open it again, and take a new handle"):
+        memory.user("ann")
+
+
+async def test_tokens_are_only_called_exact_where_they_are_counted(monkeypatch):
+    async with Memory.open("memory://", model="claude-opus") as memory:
+        assert memory.describe()["tokens"] == "estimated"
+    for is_installed, told in (
+        (object(), "as gpt-4o counts"),
+        (None, 'estimated; as gpt-4o counts with "recollect[tokens]"'),
+    ):
+        monkeypatch.setattr("importlib.util.find_spec", lambda name, found=is_installed: found)
+        async with Memory.open("memory://", model="gpt-4o", embedder="none", worker=False) as memory:
+            assert memory.describe()["tokens"] == told
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "meant"),
+    [
+        ("search_memory", {"layer": "longterm"}, "long_term"),
+        ("search_memory", {"quality": "bst"}, "best"),
+        ("search_memory", {"where": {"created_at": {"$gt": 1}}}, "gt"),
+        ("search_memory", {"where": {"sesion": "monday"}}, "session"),
+        ("get_context", {"sections": ["profil"]}, "profile"),
+        ("get_context", {"layers": ["facts"]}, "fact"),
+    ],
+)
+async def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(verb, arguments, meant):
+    async with Memory.open("memory://") as memory:
+        with pytest.raises(ValidationError, match=rf"did you mean {meant}\?"):
+            await getattr(memory.user("ann"), verb)("Where is the key?", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("topic", "metadata.topic"), ("metdata.topic", "metadata.topic"), ("metadata", "metadata.NAME")],
+)
+async def test_a_label_that_is_filtered_by_its_bare_name_is_told_how_to_write_it(key, meant):
+    async with Memory.open("memory://") as memory:
+        with pytest.raises(ValidationError, match=rf"for a label of your own use {meant};.*metadata\.NAME"):
+            await memory.user("ann").search_memory("Where is the key?", where={key: "travel"})
+
+
+async def test_an_address_that_leads_nowhere_is_told_with_what_to_write():
+    async def refusal(url):
+        with pytest.raises(RecollectError) as caught:
+            await Memory.open(url)
+        return str(caught.value)
+
+    assert "did you mean postgresql://?" in await refusal("postgressql://server/notes")
+    assert "did you mean" not in await refusal("http://server/notes")
+
+
+async def test_a_file_that_cannot_be_opened_is_named_with_its_whole_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    async def refusal(url):
+        with pytest.raises(Unavailable) as caught:
+            await Memory.open(url)
+        return caught.value.message
+
+    assert await refusal("sqlite:///no/notes.db") == f"there is no folder {tmp_path / 'no'}; create it first"
+    slash_missing = await refusal(f"sqlite://{tmp_path}/notes.db")
+    assert slash_missing.endswith(f"or write sqlite:///{tmp_path}/notes.db (four slashes)")
+    assert await refusal("sqlite:///no.db?mode=ro") == f"there is no database {tmp_path / 'no.db'}"
+    (tmp_path / "folder").mkdir()
+    assert str(tmp_path / "folder") in await refusal("sqlite:///folder")
+
+
 async def test_a_memory_can_be_opened_with_await(store_url):
     memory = await Memory.open(store_url, worker=False)
     assert memory.describe()["worker"] == "elsewhere"

@@ -1018,6 +1018,20 @@ def _program(*arguments: str, cwd: Path, **more) -> subprocess.CompletedProcess:
     return subprocess.run([*PROGRAM, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, **more)
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [(["fac"], "facts"), (["facts", "co"], "correct confirm"), (["facts", "set", "--si"], "--since")],
+    ids=str,
+)
+def test_a_shell_completes_commands_verbs_and_options(tmp_path, typed, offered):
+    called_by_name = "import sys; sys.argv[0] = 'recollect'; from recollect.interfaces.cli import main; main()"
+    program = [sys.executable, "-c", called_by_name]
+    asked = {"_RECOLLECT_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(["recollect", *typed])}
+    asked["COMP_CWORD"] = str(len(typed))
+    ran = subprocess.run(program, cwd=tmp_path, env=os.environ | asked, capture_output=True, text=True, timeout=60)
+    assert ran.stdout.split() == offered.split(), ran.stderr
+
+
 def test_without_a_terminal_it_plays_a_scene_that_is_answered_from_memory(tmp_path):
     ran = _program("chat", cwd=tmp_path, stdin=subprocess.DEVNULL)
     assert ran.returncode == 0

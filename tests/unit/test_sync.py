@@ -103,7 +103,7 @@ def test_a_memory_whose_store_fails_to_close_leaves_no_thread_behind(monkeypatch
     with pytest.raises(Unavailable, match="the disk has gone"):
         memory.close()
     assert {*threading.enumerate()} <= before
-    with pytest.raises(Unavailable, match="not open"):
+    with pytest.raises(Unavailable, match="closed; open it again"):
         memory.user("ann").search_memory("anything")
 
 
@@ -336,6 +336,6 @@ def test_an_interrupted_start_leaves_nothing_open(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         memory.start()
     assert not list(tmp_path.glob("*-wal")), "the file is closed"
-    assert "not open" in repr(memory)
+    assert repr(memory) == "<Memory closed>"
     with memory:
         memory.user("ann").add_memory("Ann is back.")
