@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.allowance import Allowance
-from recollect.conversation import RETOLD, is_retold
 from recollect.enrich import Found, model_learning, model_retelling
 from recollect.enrich.model_learning import Findings
 from recollect.enrich.model_texts import at_once, lines
@@ -48,6 +47,7 @@ from recollect.records import (
     new_id,
     with_data,
 )
+from recollect.running_summary import RETOLD, is_retold
 from recollect.settings import Settings
 from recollect.stores.contract import OPERATIONS_MAX
 

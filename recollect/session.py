@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from recollect import conversation, validate
 from recollect.arguments import call, key
 from recollect.context_policy import ContextPolicy
-from recollect.conversation import Conversation, Message, SessionInfo
+from recollect.conversation import Conversation, Message, SessionInfo, messages_of
 from recollect.customizations import Customization, Customizations
 from recollect.episodes import Episode
 from recollect.errors import NotFound, ValidationError
-from recollect.filters import Filter
 from recollect.handles import Handle, told_owner
 from recollect.policies.quarantine import is_aside
 from recollect.records import Hit, Record, Scope, as_datetime
+from recollect.windows import Windows
 from recollect.working import Working
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ class Session(Handle):
         self._flow = flow
         self._scope = scope
         self._user = user
-        self._conversation = Conversation(flow.ledger, scope, flow.settings, flow.count)
+        self._conversation = Conversation(flow.ledger, scope, flow.settings)
+        self._windows = Windows(flow.ledger, scope, flow.settings, flow.count)
 
     def __repr__(self) -> str:
         return f"<Session {self.id!r} of {told_owner(replace(self._scope, session=''))}>"
@@ -139,16 +140,18 @@ class Session(Handle):
     ) -> list[Message]:
         """The newest part of the conversation: `last_messages` (50), `last_turns` (10), `token_budget` (4000),
         `sliding_window_summary` or `importance`; all limits that are given apply."""
-        records = await self._conversation.window(strategy, messages=messages, turns=turns, tokens=tokens)
+        records = await self._windows.window(strategy, messages=messages, turns=turns, tokens=tokens)
         return [Message.from_record(record) for record in records]
 
     async def messages(
         self, *, limit: int = 100, newest_first: bool = False, after: str | None = None
     ) -> tuple[list[Message], str | None]:
         """A page of the whole conversation, and the cursor of the next page (None at the end)."""
-        where = Filter(self._scope.partition, layers=("conversation",), session=self._scope.session)
         page = await self._flow.ledger.list(
-            where, newest_first=bool(newest_first), limit=validate.limit(limit), after=validate.cursor(after)
+            messages_of(self._scope),
+            newest_first=bool(newest_first),
+            limit=validate.limit(limit),
+            after=validate.cursor(after),
         )
         return [Message.from_record(record) for record in page.records], page.after
 
@@ -172,7 +175,7 @@ class Session(Handle):
         With `model`, tokens are counted as that model does, if its vocabulary is known.
         """
         chosen = ContextPolicy.of(policy, layers=layers, sections=sections, window=window, quality=quality)
-        return await self._flow.context(self._scope, self._conversation, query, max_tokens, chosen, at, model)
+        return await self._flow.context(self._scope, self._windows, query, max_tokens, chosen, at, model)
 
     async def search_memory(
         self,
@@ -199,7 +202,7 @@ class Session(Handle):
 
     async def compress(self) -> bool:
         """Fold the first half of what is not yet summarised into the running summary now."""
-        return await self._conversation.compress()
+        return await self._windows.summary.compress()
 
     async def info(self) -> SessionInfo:
         """The session as `sessions` lists it: title, counts, last activity. Raises `NotFound` if it has no messages."""

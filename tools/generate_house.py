@@ -43,7 +43,7 @@ Every file of the package, by room (folder), with the first sentence of its docs
    `policies/merging.py`.
 5. `learning.py`: drafts from `enrich/by_rules.py`; `profile.py`, `learnings.py` and `graph.py` decide about them in the
    light of what is known, by the rules of `policies/facts.py`, `policies/learnings.py` and `policies/graphs.py`.
-6. In further jobs: running summaries (`conversation.py`), `episodes.py`, what a model reads (`reading.py`),
+6. In further jobs: running summaries (`running_summary.py`), `episodes.py`, what a model reads (`reading.py`),
    `upkeep.py`.
 
 ## The walk of a question
