@@ -7,41 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from recollect import validate
-from recollect.errors import Conflict, NotFound, ValidationError
+from recollect.errors import Conflict, ValidationError
 from recollect.filters import Filter
-from recollect.ledger import Ledger, portions
+from recollect.ledger import Ledger
 from recollect.policies.commands import gives_orders
 from recollect.policies.shells import readable
 from recollect.records import (
     BLANK,
     Changes,
-    Job,
     Record,
     Scope,
     as_datetime,
     derived_id,
     enrich_job,
-    enrich_jobs,
     iso,
     new_id,
-    with_data,
     without_data,
 )
-from recollect.seals import find_seal
 from recollect.settings import Settings
-from recollect.stores.contract import PAYLOAD_MAX_BYTES
 
 NOTED = ("quarantined", "unlearned")
 """What is added to the data of a message after it was stored."""
-BRANCHING = "branching"
-"""In the head of a session: the message up to which it is still being copied from its parent."""
-ANCESTORS = "ancestors"
-"""In the head of a branch: the sessions that its parent branched off from, the nearest first. They may be deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,57 +265,7 @@ class Conversation:
 
     async def title(self) -> str | None:
         """The title that the session was given, or None."""
-        return (await self._head()).content or None
-
-    async def branch(self, message_id: str, into: Scope) -> int:
-        """Copy the conversation up to and including a message into a new session. Returns how many were copied."""
-        last = await self._ledger.one(self._partition, message_id, "message_id")
-        if last.layer != "conversation" or last.scope.session != self._scope.session:
-            raise NotFound(field="message_id")
-        target = Conversation(self._ledger, into, self._settings)
-        seal = await find_seal(self._ledger, self._partition, [last.id])
-        where = replace(messages_of(self._scope), born_before=(last.born[0], last.born[1] + 1))
-        originals = {target._copy_of(record).id: record async for record in self._ledger.walk(where)}
-        copies = [target._copy_of(record) for record in originals.values()]
-        there = {record.id async for record in self._ledger.walk(messages_of(into))}
-        head = await target._head()
-        # An interrupted branch records how far it was meant to go: the same call resumes it.
-        goes_on = (head.data.get("parent"), head.data.get(BRANCHING)) == (self._scope.session, message_id)
-        if there - {copy.id for copy in copies} or (there and "parent" in head.data and not goes_on):
-            raise Conflict("the new session already has messages; choose another id", field="session")
-        missing = [copy for copy in copies if copy.id not in there]
-        above = (await self._head()).data
-        line = {ANCESTORS: [above["parent"], *above.get(ANCESTORS, ())] if "parent" in above else []}
-        pieces = list(portions(missing, bytes_max=PAYLOAD_MAX_BYTES // 2)) or [[]]  # with room for the head beside them
-        for place, piece in enumerate(pieces, start=1):
-            # The mark is written with the first copies, because forgetting a message finds its copies through it.
-            mark = {"parent": self._scope.session} | line | ({BRANCHING: message_id} if place < len(pieces) else {})
-            head = await target._head()
-            put = (*piece, with_data(without_data(head, BRANCHING), **mark))
-            # What is forgotten or set aside during the copying must not live on in the copy.
-            needs = (seal, *(originals[copy.id].id for copy in piece))
-            changes = Changes(self._partition, put=put, enqueue=target._enriching(piece), needs=needs)
-            await self._ledger.commit(changes)
-        return len(copies)
-
-    def _enriching(self, copies: Sequence[Record]) -> tuple[Job, ...]:
-        """The job for copies of messages that were not enriched yet."""
-        refs = tuple(copy.id for copy in copies if copy.vector is None)
-        return enrich_jobs(self._partition, refs, self._ledger.clock())
-
-    async def _head(self) -> Record:
-        return await session_head(self._ledger, self._scope)
-
-    def _copy_of(self, record: Record) -> Record:
-        now = self._ledger.clock()
-        return record.with_(
-            id=copy_id(self._scope.session, record.id),
-            scope=self._layer.scope_of(self._scope),
-            created_at=now,
-            event_at=record.when,
-            expires_at=self._layer.expires_at(now),
-            version=0,
-        )
+        return (await session_head(self._ledger, self._scope)).content or None
 
 
 def messages_of(scope: Scope) -> Filter:
@@ -337,11 +278,6 @@ async def session_head(ledger: Ledger, scope: Scope) -> Record:
     fresh = ledger.layers["session"].new_head(scope, ledger.clock())
     found = await ledger.get(scope.partition, [fresh.id])
     return found[0] if found else fresh
-
-
-def copy_id(session: str, message_id: str) -> str:
-    """The id of a message's copy in a session that branched off."""
-    return derived_id("branch", session, message_id)
 
 
 def spoken(record: Record) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import conversation, validate
 from recollect.arguments import call, key
+from recollect.branches import branch
 from recollect.context_policy import ContextPolicy
 from recollect.conversation import Conversation, Message, SessionInfo, messages_of
 from recollect.customizations import Customization, Customizations
@@ -222,7 +223,7 @@ class Session(Handle):
     async def branch(self, message_id: str, into: str) -> Session:
         """Create a session that begins with this one's messages, up to and including that message."""
         scope = replace(self._scope, session=validate.identifier(into, "into"))
-        await self._conversation.branch(validate.identifier(message_id, "message_id"), scope)
+        await branch(self._flow.ledger, self._scope, validate.identifier(message_id, "message_id"), scope)
         return Session(self._flow, scope, self._user)
 
     async def export(self) -> dict[str, Any]:
