@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from recollect import validate
+from recollect import contents, validate
 from recollect.errors import Conflict, ValidationError
 from recollect.filters import Filter
 from recollect.ledger import Ledger
@@ -129,12 +129,12 @@ def draft(
     untrusted only if the caller says so.
     """
     checked_role = validate.role(role)
-    calls = validate.tool_calls(tool_calls) if tool_calls is not None else None
+    calls = contents.tool_calls(tool_calls) if tool_calls is not None else None
     if calls and checked_role != "assistant":
         raise ValidationError("only an assistant calls tools", field="tool_calls")
     if tool_call_id is not None and checked_role != "tool":
         raise ValidationError("only a tool message answers a call", field="tool_call_id")
-    body = validate.content(content, may_be_empty=bool(calls))
+    body = contents.content(content, may_be_empty=bool(calls))
     data: dict[str, Any] = {"role": checked_role}
     optional = {
         "parts": body.parts,

@@ -12,7 +12,7 @@ from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect import validate
+from recollect import json_text
 from recollect.errors import ValidationError
 from recollect.layers import PUBLIC_LAYERS
 from recollect.records import Hit, Record
@@ -74,7 +74,7 @@ async def list_memories(
     newest_first: NewestFirst = False,
 ) -> Response:
     """A page of a layer, in the order first stored; `after` is the cursor of the next one, null at the end."""
-    test = None if where is None else validate.json_text(where, "where")
+    test = None if where is None else json_text.parse(where, "where")
     fetch = partial(held.list_memories, layer=layer, where=test, newest_first=newest_first)
     return await paged("memories", fetch, Record.to_dict, limit=limit, after=after)
 
