@@ -151,6 +151,10 @@ class Owner(Handle):
         """The earlier states of a memory, oldest first, then the current one."""
         return await self._long_term.history(id)
 
+    async def histories(self, ids: Sequence[str]) -> list[list[Record]]:
+        """The histories of the memories with these ids, in the order asked; missing ones are skipped."""
+        return await self._long_term.histories(validate.batch(ids, "ids"))
+
     async def list_memories(
         self,
         *,

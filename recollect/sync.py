@@ -649,6 +649,10 @@ class User(Opened):
         """The earlier states of a memory, oldest first, then the current one."""
         return self._running.run("User.history", self._inner.history(id))
 
+    def histories(self, ids: Sequence[str]) -> list[list[Record]]:
+        """The histories of the memories with these ids, in the order asked; missing ones are skipped."""
+        return self._running.run("User.histories", self._inner.histories(ids))
+
     def list_memories(
         self,
         *,
@@ -848,6 +852,10 @@ class Org(Opened):
     def history(self, id: str) -> list[Record]:
         """The earlier states of a memory, oldest first, then the current one."""
         return self._running.run("Org.history", self._inner.history(id))
+
+    def histories(self, ids: Sequence[str]) -> list[list[Record]]:
+        """The histories of the memories with these ids, in the order asked; missing ones are skipped."""
+        return self._running.run("Org.histories", self._inner.histories(ids))
 
     def list_memories(
         self,
