@@ -25,8 +25,8 @@ from recollect.ledger import ERASURES, Ledger
 from recollect.long_term import past_ids
 from recollect.merges import take_out, told_by
 from recollect.pace import Pace
-from recollect.policies.facts import UNTRUE
 from recollect.policies.merging import merges_of
+from recollect.policies.spells import UNTRUE
 from recollect.policies.ties import rests_on
 from recollect.records import (
     STANDS_IN,

@@ -26,26 +26,12 @@ from recollect.layers import FACT_LAYERS
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids, past_states
 from recollect.pace import Pace, apart
-from recollect.policies.facts import (
-    EVER,
-    SURE,
-    TO_BE_FORGOTTEN,
-    UNTRUE,
-    Claim,
-    Telling,
-    Timeline,
-    believed,
-    decide,
-    ended_by,
-    faded,
-    has_value,
-    in_force,
-    is_to_come,
-    start_of,
-)
+from recollect.policies.beliefs import believed, faded, in_force
+from recollect.policies.facts import SURE, TO_BE_FORGOTTEN, Claim, Timeline, decide
 from recollect.policies.keys import AT_ODDS, FOLLOWERS, OPPOSITES, Key, is_without_work, key_of, same_value
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
+from recollect.policies.spells import EVER, UNTRUE, Telling, ended_by, has_value, is_to_come, start_of
 from recollect.policies.unlearning import resettled
 from recollect.records import (
     DAY_MS,

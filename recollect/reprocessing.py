@@ -23,9 +23,9 @@ from recollect.learnings import Learnings
 from recollect.ledger import Ledger, portions
 from recollect.models.prompts import MESSAGES_MAX
 from recollect.pace import Pace
-from recollect.policies.facts import Telling
 from recollect.policies.fencing import unfenced
 from recollect.policies.keys import key_of, plain_value
+from recollect.policies.spells import Telling
 from recollect.profile import Fact, Facts
 from recollect.reading import Given, Reading, reading_mark
 from recollect.records import Changes, Job, Partition, Record, Scope, new_id

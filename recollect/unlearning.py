@@ -17,7 +17,7 @@ from recollect.layers import FACT_LAYERS, GRAPH_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.long_term import past_states
-from recollect.policies.facts import Telling
+from recollect.policies.spells import Telling
 from recollect.policies.unlearning import Gone, Place, Undo, again, heard_again, is_of, turned, without
 from recollect.policies.unlearning_graphs import (
     Left,
