@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.index import PartitionIndex
-from recollect.policies import scoring
+from recollect.policies import scoring, turn_scoring
 from recollect.policies.asking import Event
 from recollect.policies.dates import Span
 from recollect.policies.overtaken import TAKEN_BACK_WORTH
@@ -95,11 +95,11 @@ class Legs(Mapping[str, Leg]):
             if scored.signs is not None:
                 self._made["form"] = float(scored.signs[row]) * share
             if scored.talk is not None and scored.talk[0][row]:
-                self._made |= scoring.leg_shares(scored.talk[1], scored.talk[2][:, row])
+                self._made |= turn_scoring.leg_shares(scored.talk[1], scored.talk[2][:, row])
             if scored.in_time is not None:
                 self._made["time"] = float(scored.in_time[row]) * scoring.TIME_ASKED
             if row in scored.echoes:
-                self._made["echo"] = -scoring.ECHO_LESS
+                self._made["echo"] = -turn_scoring.ECHO_LESS
             if scored.latest is not None:
                 self._made["latest"] = float(scored.latest[row]) * scoring.LATEST_ASKED
             self._made["recency"] = float(recency[0]) * scoring.WEIGHTS.recency
@@ -118,10 +118,10 @@ class Legs(Mapping[str, Leg]):
         scored, row = self._scored, self._chosen.row
         # A row without a vector, such as a preference, has exactly 0: only its words count.
         cosine = None if scored.meaning is None else float(scored.meaning[row]) or None
-        worth = scoring.ECHO_WORTH if row in scored.echoes else TAKEN_BACK_WORTH if self._chosen.lift < 0 else 1.0
+        worth = turn_scoring.ECHO_WORTH if row in scored.echoes else TAKEN_BACK_WORTH if self._chosen.lift < 0 else 1.0
         if scored.named and scored.talk is not None and scored.talk[0][row]:
-            by_them = bool(scored.talk[2][scoring.SPEAKER, row])
-            worth *= scoring.worth_about(self._chosen.record.content, by_them, scored.named)
+            by_them = bool(scored.talk[2][turn_scoring.SPEAKER, row])
+            worth *= turn_scoring.worth_about(self._chosen.record.content, by_them, scored.named)
         likely = scoring.relevance(cover(row, scored.told, len(scored.words)), cosine, self._chosen.odds)
         return round(likely * worth, 3)
 

@@ -26,7 +26,8 @@ from recollect.policies import scoring
 from recollect.policies.dates import Span, span_of
 from recollect.policies.overtaken import is_taken_back, said_instead
 from recollect.policies.quarantine import ASIDE, is_aside
-from recollect.policies.scoring import Scores, Talk
+from recollect.policies.scoring import Scores
+from recollect.policies.turn_scoring import Talk
 from recollect.postings import Told, Vocabulary
 from recollect.providers import floats
 from recollect.records import HOUR_MS, Born, Record, Scope, Vector

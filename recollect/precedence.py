@@ -11,7 +11,7 @@ import numpy as np
 
 from recollect.found import Chosen, Question, Scored
 from recollect.layers import FACT_LAYERS
-from recollect.policies import scoring
+from recollect.policies import turn_scoring
 from recollect.policies.overtaken import (
     OF_THE_PROFILE_MAX,
     RESTATED_HITS,
@@ -102,7 +102,7 @@ def _restated(scored: Sequence[Scored], first: Sequence[Chosen]) -> dict[int, in
         for place, each in enumerate(first)
         if (talk := scored[each.place].talk) is not None
         and talk[0][each.row]
-        and talk[1] == scoring.ASSISTANT
+        and talk[1] == turn_scoring.ASSISTANT
         and scored[each.place].index.talk().user[each.row]
     ]
     if len(said) < 2:

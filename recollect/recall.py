@@ -26,10 +26,11 @@ from recollect.indexes import Indexes
 from recollect.indexing import Indexing
 from recollect.kinship import WordVectors
 from recollect.pace import Pace
-from recollect.policies import scoring
+from recollect.policies import phrasing, scoring, turn_scoring
 from recollect.policies.asking import Event, event_of, names_in, parts
 from recollect.policies.dates import Span, span_around, span_of, tells_of
-from recollect.policies.scoring import Asked, Scores
+from recollect.policies.phrasing import Asked
+from recollect.policies.scoring import Scores
 from recollect.policies.words import content_words, query_terms, spoken, stop_words
 from recollect.precedence import OVERTAKEN_ROWS, current_first, may_be_over
 from recollect.providers import Embedder, embed_checked
@@ -321,20 +322,20 @@ def _score(
         meaning = index.meaning(question.vector, alive, question.earlier, only)
         meaning_factor = scoring.meaning_factor(_best(meaning, alive, all_alive))
         total += meaning * np.float32(meaning_factor)
-    signs = scoring.told_signs(index.talk(), asked) if asked.for_signs else None
+    signs = turn_scoring.told_signs(index.talk(), asked) if asked.for_signs else None
     if signs is not None:
         total += signs
     if index.sessions and asked.question and (not layers or "conversation" in layers):
         turns = index.mask(now, ("conversation",))[0] & alive
         row, features = turn_features(index, question, asked, turns, words, meaning, word_vectors)
         talk = turns, row, features
-        named = scoring.named_speakers(index.talk(), asked)
+        named = turn_scoring.named_speakers(index.talk(), asked)
         noted = prior + (total - prior) * np.float32(scoring.BESIDE_TALK)
-        total = np.where(turns, prior + scoring.talk_scores(row, features), noted)
+        total = np.where(turns, prior + turn_scoring.talk_scores(row, features), noted)
     in_time = _in_time(index, question, alive, total)
     if in_time is not None:
         total += in_time.astype(np.float32) * np.float32(scoring.TIME_ASKED)
-    latest = scoring.latest(index.when) if scoring.asks_for_latest(question.text, index.language) else None
+    latest = scoring.latest(index.when) if phrasing.asks_for_latest(question.text, index.language) else None
     if latest is not None:
         total += latest * np.float32(scoring.LATEST_ASKED)
     if question.vector is None:
@@ -343,7 +344,7 @@ def _score(
         total[~alive] = NOT_FOUND
     echoes = _echoes(index, question, words, total) if index.sessions else frozenset()
     if echoes:
-        total[list(echoes)] -= np.float32(scoring.ECHO_LESS)
+        total[list(echoes)] -= np.float32(turn_scoring.ECHO_LESS)
     return Scored(
         index, total, words, word_factor, cover, cover_factor, meaning, meaning_factor, question.at, alive, talk,
         in_time, index.told(question.terms), echoes, named, signs, latest,
@@ -358,9 +359,9 @@ def _echoes(index: PartitionIndex, question: Question, words: Scores, total: Sco
         for row in _ordered(total, ECHO_ROWS).tolist()
         if words[row] > 0
         and records[row].layer == "conversation"
-        and scoring.seems_to_ask(records[row].content)
+        and phrasing.seems_to_ask(records[row].content)
         and len({*records[row].content.lower().split()} - stop) <= most
-        and scoring.is_echo(query_terms(records[row].content, index.language), question.terms)
+        and phrasing.is_echo(query_terms(records[row].content, index.language), question.terms)
     )
 
 
@@ -424,10 +425,10 @@ def turn_features(
     words = np.where(turns, words, np.float32(0))
     heard = None if meaning is None else np.where(turns, meaning, np.float32(0))
     vectors = index.spaces.vectors.matrix(len(words)) if meaning is not None else None
-    features = scoring.talk_features(talk, asked, words, heard, vectors, index.posted(question.terms))
-    row = talk.kind if meaning is not None else talk.kind + scoring.WORDS_ALONE
-    if word_vectors is not None and scoring.weighs_kin(row):
-        best = np.where(turns, scoring.talk_scores(row, features), np.float32(NOT_FOUND))
+    features = turn_scoring.talk_features(talk, asked, words, heard, vectors, index.posted(question.terms))
+    row = talk.kind if meaning is not None else talk.kind + turn_scoring.WORDS_ALONE
+    if word_vectors is not None and turn_scoring.weighs_kin(row):
+        best = np.where(turns, turn_scoring.talk_scores(row, features), np.float32(NOT_FOUND))
         add_kin(index, question, features, _ordered(best, KIN_ROWS), word_vectors)
     return row, features
 
@@ -450,7 +451,7 @@ def add_kin(
     near = index.kinship.nearest(compared.tolist(), lambda row: index.records[row].content, asked, word_vectors)
     nearest = np.zeros((len(index.records), len(asked)), np.float32)
     nearest[compared] = near
-    features[scoring.KIN, rows] = scoring.kin_features(talk, rows, nearest, index.rarities(asked))
+    features[turn_scoring.KIN, rows] = turn_scoring.kin_features(talk, rows, nearest, index.rarities(asked))
 
 
 async def _read_much(index: PartitionIndex, question: Question) -> bool:
@@ -536,7 +537,7 @@ def _hits(scored: Sequence[Scored], chosen: Sequence[Chosen], now: int) -> list[
 
 def _is_same_question(said: str, question: Question) -> bool:
     """Whether this is the question itself, asked before, which answers nothing."""
-    return scoring.seems_to_ask(said) and said.strip(" \n?").casefold() == question.text.strip(" \n?").casefold()
+    return phrasing.seems_to_ask(said) and said.strip(" \n?").casefold() == question.text.strip(" \n?").casefold()
 
 
 def _near(index: PartitionIndex, found: Chosen, now: int) -> tuple[Record, ...]:

@@ -17,7 +17,7 @@ from recollect.kept_words import KeptWords, Messages, read_with
 from recollect.layers import FACT_LAYERS
 from recollect.pace import apart
 from recollect.policies.keys import KEYS
-from recollect.policies.scoring import Talk
+from recollect.policies.turn_scoring import Talk
 from recollect.postings import Vocabulary, Words, vocabulary
 from recollect.records import Record
 from recollect.shelf import Shelf
