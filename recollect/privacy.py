@@ -342,14 +342,19 @@ class Privacy:
         step = OPERATIONS_MAX // 2
         for start in range(0, max(len(seals), len(jobs)), step):
             drop, finish = seals[start : start + step], tuple(jobs[start : start + step])
+            whole = Changes(self._partition, drop=drop, finish=finish)
             try:
-                await self._ledger.commit(Changes(self._partition, drop=drop, finish=finish))
+                await self._ledger.commit(whole)
             except LeaseLost:  # a worker is at one of them, and will find nothing
-                if drop:
-                    await self._ledger.commit(Changes(self._partition, drop=drop))
-                for job in finish:
-                    with suppress(LeaseLost):
-                        await self._ledger.commit(Changes(self._partition, finish=(job,)))
+                await self._commit_apart(whole)
+
+    async def _commit_apart(self, changes: Changes) -> None:
+        """Commit the drops, then the end of each job by itself, as far as nobody has the job."""
+        if changes.drop:
+            await self._ledger.commit(Changes(self._partition, drop=changes.drop))
+        for job in changes.finish:
+            with suppress(LeaseLost):
+                await self._ledger.commit(Changes(self._partition, finish=(job,)))
 
     async def _forget_failure(self, failure: Record, gone: Collection[str]) -> None:
         """Remove what is gone from a failure; drop it if it was about nothing else."""

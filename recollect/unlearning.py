@@ -221,15 +221,10 @@ class Unlearning:
             held, past = await self._held(index, layers)
             records = [*held, *past]
             known = {record.id: record for record in records}
-            left = decide(records)
-            if attempt == 0:
-                for id, after in left.items():
-                    if known[id].layer != "past" and not known[id].data.get("alias"):
-                        done[known[id].layer] += _difference([known[id]], [after], counts)
+            changed = [(known[id], after) for id, after in decide(records).items()]
+            done = done if attempt else _counted(changed, counts)
             # What rests on an entity goes before it, so that a crash leaves no dangling records.
-            steps = sorted(
-                ((known[id], after) for id, after in left.items()), key=lambda step: step[0].layer == "entity"
-            )
+            steps = sorted(changed, key=lambda step: step[0].layer == "entity")
             try:
                 for some in () if dry_run else _portions(steps):
                     await self._ledger.commit(self._changes(some))
@@ -248,6 +243,15 @@ class Unlearning:
         layers = self._ledger.layers
         refs = tuple(r.id for r in put if layers[r.layer].embedded and r.content and r.vector is None)
         return Changes(self._partition, put=put, enqueue=enrich_jobs(self._partition, refs, self._ledger.clock()))
+
+
+def _counted(steps: Iterable[Step], counts: Counts) -> Counter[str]:
+    """How many records change, by layer: without earlier states, and without the records of further names."""
+    done: Counter[str] = Counter()
+    for before, after in steps:
+        if before.layer != "past" and not before.data.get("alias"):
+            done[before.layer] += _difference([before], [after], counts)
+    return done
 
 
 def _difference(before: Sequence[Record], after: Sequence[Record | None], counts: Counts) -> int:

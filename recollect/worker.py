@@ -233,12 +233,12 @@ class Worker:
         held = list(jobs)
         async with self._keeping(held):
             for group in _groups(jobs):
-                if len(group) == 1 or not await self._enrich_together(group):
-                    for job in group:
-                        await self._run(job)
-                        held.remove(job)
-                else:
+                if len(group) > 1 and await self._enrich_together(group):
                     held[:] = [job for job in held if job not in group]
+                    continue
+                for job in group:
+                    await self._run(job)
+                    held.remove(job)
 
     async def _enrich_together(self, jobs: Sequence[Job]) -> bool:
         """Enrich for several jobs in one commit. If that fails, each has to be run separately."""
