@@ -17,6 +17,7 @@ FLOW = {
     "arrangement",
     "bound_keys",
     "branches",
+    "consequences",
     "consolidation",
     "reading",
     "conversation",
