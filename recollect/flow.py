@@ -130,6 +130,7 @@ class Flow:
         at: Any,
         model: str | None = None,
     ) -> Context:
+        """The context for a question, in a session or outside any. What it uses is counted as used."""
         text = validate.query(query)
         budget = validate.tokens_max(max_tokens)
         builder = self.contexts if model is None else self._contexts_for(validate.identifier(model, "model"))
@@ -176,6 +177,7 @@ class Flow:
         return await asyncio.shield(self._reranker)
 
     async def flush_uses(self) -> None:
+        """Write the uses that were counted since the last time."""
         uses, self._uses = self._uses, Counter()
         try:
             await note_uses(self.ledger, uses)
@@ -208,6 +210,7 @@ class Flow:
         return await erase_org(self.ledger, self.indexes, org)
 
     async def close(self) -> None:
+        """Do for a moment what is due, write the uses, and close everything that was opened."""
         is_home = self.loop is asyncio.get_running_loop()  # on another loop its tasks are out of reach, or gone
         try:
             if is_home:

@@ -45,6 +45,7 @@ FLOW = {
     "aside",
     "indexes",
     "vectors",
+    "vocabulary",
     "indexing",
     "recall",
     "context",
