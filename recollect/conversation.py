@@ -17,6 +17,7 @@ from recollect.filters import Filter
 from recollect.ledger import Ledger
 from recollect.policies.commands import gives_orders
 from recollect.policies.shells import readable
+from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.records import (
     BLANK,
     Changes,
@@ -287,6 +288,11 @@ def spoken(record: Record) -> str:
     if len(data) == 1:
         return said
     return said + "".join(str(data[key]) for key in ("name", "tool_calls", "tool_call_id") if data.get(key))
+
+
+def tokens_of(message: Record, count: TokenCounter) -> int:
+    """What a message costs in a prompt."""
+    return message_tokens(count, message.data["role"], spoken(message))
 
 
 def _each_once(messages: Sequence[Record]) -> tuple[Record, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from recollect.conversation import messages_of, spoken
+from recollect.conversation import messages_of, tokens_of
 from recollect.enrich import summaries
 from recollect.filters import Filter
 from recollect.ledger import Ledger
@@ -15,7 +15,7 @@ from recollect.pace import apart
 from recollect.policies import fitting
 from recollect.policies.fencing import fenced, safe
 from recollect.policies.quarantine import heard
-from recollect.policies.tokens import TokenCounter, message_tokens
+from recollect.policies.tokens import TokenCounter
 from recollect.records import TRUSTS, Changes, Job, Record, Scope, derived_id, iso
 from recollect.seals import sealed
 from recollect.settings import Settings
@@ -37,13 +37,11 @@ class RunningSummary:
         self._partition = scope.partition
         self._settings = settings
         self._count = count
+        self._tokens_of = partial(tokens_of, count=count)
 
     @property
     def _id(self) -> str:
         return self._ledger.layers["summary"].head_id(self._scope)
-
-    def tokens_of(self, record: Record) -> int:
-        return message_tokens(self._count, record.data["role"], spoken(record))
 
     async def compress(self) -> bool:
         """Fold the first half of what is not yet summarised, even if others do too. False if there is none."""
@@ -64,7 +62,7 @@ class RunningSummary:
         if page.after is not None:  # too long for one go: the rest is left to the next job
             older = tuple(message for unit in fitting.units(since)[:-1] for message in unit)
         elif force:
-            older = (await apart(lambda: fitting.split_by_tokens(since, 1, self.tokens_of), _folding(since))).older
+            older = (await apart(lambda: fitting.split_by_tokens(since, 1, self._tokens_of), _folding(since))).older
         else:
             older = (await apart(lambda: self._within(since, self._settings.window_tokens), _folding(since))).older
         if not older:
@@ -136,10 +134,10 @@ class RunningSummary:
 
     def _within(self, messages: Sequence[Record], tokens_max: int) -> fitting.Split:
         """Split off the older half, repeatedly, until the rest fits."""
-        split = fitting.split_by_tokens(messages, tokens_max, self.tokens_of)
+        split = fitting.split_by_tokens(messages, tokens_max, self._tokens_of)
         older = split.older
         while split.older:
-            split = fitting.split_by_tokens(split.kept, tokens_max, self.tokens_of)
+            split = fitting.split_by_tokens(split.kept, tokens_max, self._tokens_of)
             older += split.older
         return fitting.Split(older, split.kept)
 

@@ -5,10 +5,11 @@ A window is read from the newest message back, and reading stops when it has eno
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from recollect import validate
-from recollect.conversation import messages_of
+from recollect.conversation import messages_of, tokens_of
 from recollect.ledger import Ledger
 from recollect.policies import fitting
 from recollect.policies.quarantine import ASIDE, heard, is_aside
@@ -36,6 +37,7 @@ class Windows:
         self._ledger = ledger
         self._scope = scope
         self._settings = settings
+        self._tokens_of = partial(tokens_of, count=count)
         self.summary = RunningSummary(ledger, scope, settings, count)
 
     async def window(
@@ -77,7 +79,7 @@ class Windows:
         if turns is not None:
             found = fitting.last_turns(found, turns)
         if tokens is not None:
-            found = fitting.newest_within(found, tokens, self.summary.tokens_of)
+            found = fitting.newest_within(found, tokens, self._tokens_of)
         return fitting.without_orphans(found)
 
     async def _newest(self, strategy: str, messages: int | None, turns: int | None, tokens: int | None) -> list[Record]:
@@ -92,7 +94,7 @@ class Windows:
             older, after = heard(page.records), page.after
             found.extend(older)
             said += sum(record.data["role"] == "user" for record in older)
-            size += 0 if tokens is None else sum(map(self.summary.tokens_of, older))
+            size += 0 if tokens is None else sum(map(self._tokens_of, older))
             enough = (
                 (bool(messages) and len(found) >= reach + TOOL_SLACK)
                 or (turns is not None and said > turns)
@@ -113,7 +115,7 @@ class Windows:
             return None, []  # including messages that nobody has looked at yet
         strategy = self._settings.window_strategy
         if strategy != "sliding_window_summary":
-            kept = fitting.newest_within(await self.window(strategy), tokens_max, self.summary.tokens_of)
+            kept = fitting.newest_within(await self.window(strategy), tokens_max, self._tokens_of)
             return None, fitting.without_orphans(kept, pending=False)
         summary = index.head("summary", self._scope, now)
         born = tuple(summary.data["covers"]["born"]) if summary else (0, 0)
@@ -124,7 +126,7 @@ class Windows:
             if is_aside(message):
                 continue
             newest.append(message)
-            sizes[message.id] = self.summary.tokens_of(message)
+            sizes[message.id] = self._tokens_of(message)
             room -= sizes[message.id]
             if room < 0 and message.data["role"] == "user":
                 break  # a tool call comes after the user message that led to it
