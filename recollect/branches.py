@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from recollect.conversation import messages_of, session_head
+from recollect.conversation import said_in, session_head
 from recollect.errors import Conflict, NotFound
 from recollect.ledger import Ledger, portions
 from recollect.records import Changes, Record, Scope, derived_id, enrich_jobs, with_data, without_data
@@ -30,9 +30,9 @@ async def branch(ledger: Ledger, scope: Scope, message_id: str, into: Scope) -> 
     if last.layer != "conversation" or last.scope.session != scope.session:
         raise NotFound(field="message_id")
     seal = await find_seal(ledger, partition, [last.id])
-    where = replace(messages_of(scope), born_before=(last.born[0], last.born[1] + 1))
+    where = replace(said_in(partition, scope.session), born_before=(last.born[0], last.born[1] + 1))
     originals = {copy_id(into.session, record.id): record async for record in ledger.walk(where)}
-    there = {record.id async for record in ledger.walk(messages_of(into))}
+    there = {record.id async for record in ledger.walk(said_in(partition, into.session))}
     head = await session_head(ledger, into)
     # An interrupted branch records how far it was meant to go: the same call resumes it.
     goes_on = (head.data.get("parent"), head.data.get(BRANCHING)) == (scope.session, message_id)

@@ -21,6 +21,7 @@ from recollect.policies.tokens import TokenCounter, message_tokens
 from recollect.records import (
     BLANK,
     Changes,
+    Partition,
     Record,
     Scope,
     as_datetime,
@@ -246,7 +247,8 @@ class Conversation:
 
     async def export(self) -> dict[str, Any]:
         """The conversation in its documented format."""
-        messages = [Message.from_record(r).to_openai() async for r in self._ledger.walk(messages_of(self._scope))]
+        where = said_in(self._partition, self._scope.session)
+        messages = [Message.from_record(record).to_openai() async for record in self._ledger.walk(where)]
         return {
             "session_id": self._scope.session,
             "messages": messages,
@@ -269,9 +271,9 @@ class Conversation:
         return (await session_head(self._ledger, self._scope)).content or None
 
 
-def messages_of(scope: Scope) -> Filter:
+def said_in(partition: Partition, session: str) -> Filter:
     """The messages of a session."""
-    return Filter(scope.partition, layers=("conversation",), session=scope.session)
+    return Filter(partition, layers=("conversation",), session=session)
 
 
 async def session_head(ledger: Ledger, scope: Scope) -> Record:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.agreement import said_by
 from recollect.bound_keys import end_keys
 from recollect.branches import copies_of, with_copies
+from recollect.conversation import said_in
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Condition, Filter
 from recollect.layers import FACT_LAYERS, PUBLIC_LAYERS
@@ -225,7 +226,7 @@ class Privacy:
 
     async def _learn_again(self, session: str) -> None:
         """Learn from what was said in the session while it was forgotten: it stays, but was unlearned with the rest."""
-        where = Filter(self._partition, layers=("conversation",), session=session)
+        where = said_in(self._partition, session)
         said = [message.id async for message in self._ledger.walk(where)]
         jobs = learn_jobs(self._partition, said, self._ledger.clock())
         for start in range(0, len(jobs), JOBS_BESIDE):

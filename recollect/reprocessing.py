@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from recollect.conversation import said_in
 from recollect.enrich import Enricher, Found
 from recollect.enrich.model_texts import at_once
 from recollect.errors import Conflict, ValidationError
@@ -151,7 +152,7 @@ class Reprocessing:
         index = await self._here.indexes.current(partition)
         sessions = list(index.sessions) if session is None else [session]
         for each in sessions:
-            where = Filter(partition, layers=("conversation",), session=each)
+            where = said_in(partition, each)
             where = await self._after_mark(where, each, resumes) if resumes else where
             after: str | None = None
             while True:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from recollect.conversation import messages_of, tokens_of
+from recollect.conversation import said_in, tokens_of
 from recollect.enrich import summaries
 from recollect.filters import Filter
 from recollect.ledger import Ledger
@@ -94,7 +94,7 @@ class RunningSummary:
         found = await self._ledger.get(self._partition, [self._id])
         record = found[0] if found and found[0].layer == "summary" else None
         born = tuple(record.data["covers"]["born"]) if record else None
-        return record, replace(messages_of(self._scope), born_after=born)
+        return record, replace(said_in(self._partition, self._scope.session), born_after=born)
 
     async def window(self, messages: int | None, turns: int | None, tokens: int | None) -> list[Record]:
         """The running summary and the messages after it; folds further, for this answer alone, if need be."""

@@ -15,7 +15,7 @@ from recollect import conversation, validate
 from recollect.arguments import call, key
 from recollect.branches import branch
 from recollect.context_policy import ContextPolicy
-from recollect.conversation import Conversation, Message, SessionInfo, messages_of
+from recollect.conversation import Conversation, Message, SessionInfo, said_in
 from recollect.customizations import Customization, Customizations
 from recollect.episodes import Episode
 from recollect.errors import NotFound, ValidationError
@@ -148,11 +148,9 @@ class Session(Handle):
         self, *, limit: int = 100, newest_first: bool = False, after: str | None = None
     ) -> tuple[list[Message], str | None]:
         """A page of the whole conversation, and the cursor of the next page (None at the end)."""
+        where = said_in(self._scope.partition, self._scope.session)
         page = await self._flow.ledger.list(
-            messages_of(self._scope),
-            newest_first=bool(newest_first),
-            limit=validate.limit(limit),
-            after=validate.cursor(after),
+            where, newest_first=bool(newest_first), limit=validate.limit(limit), after=validate.cursor(after)
         )
         return [Message.from_record(record) for record in page.records], page.after
 

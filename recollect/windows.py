@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from recollect import validate
-from recollect.conversation import messages_of, tokens_of
+from recollect.conversation import said_in, tokens_of
 from recollect.ledger import Ledger
 from recollect.policies import fitting
 from recollect.policies.quarantine import ASIDE, heard, is_aside
@@ -88,9 +88,10 @@ class Windows:
         found: list[Record] = []
         after = None
         said = size = 0  # counted page by page: a large budget reads hundreds of pages
+        where = said_in(self._scope.partition, self._scope.session)
         while True:
             limit = min((reach or 50) + TOOL_SLACK, 500)
-            page = await self._ledger.list(messages_of(self._scope), newest_first=True, limit=limit, after=after)
+            page = await self._ledger.list(where, newest_first=True, limit=limit, after=after)
             older, after = heard(page.records), page.after
             found.extend(older)
             said += sum(record.data["role"] == "user" for record in older)
