@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import EmbeddingError
 from recollect.filters import Condition
-from recollect.found import Chosen, Legs, Question, Scored
+from recollect.found import Chosen, Legs, Question, Scored, Turns
 from recollect.index import PartitionIndex
 from recollect.indexes import Indexes
 from recollect.indexing import Indexing
@@ -224,7 +224,7 @@ class Recall:
 
         "Where does the sister of Tom's wife live?" finds who his wife is; her name finds the rest.
         """
-        if first.talk is None:
+        if first.turns is None:
             return first
         # What an assistant says is full of names that lead nowhere; what shares no word with the question is no lead.
         leads = [
@@ -304,16 +304,17 @@ def _score(
     """Score every row by what it is: notes by words and meaning, turns by all that is known about them."""
     alive, all_alive = index.mask(now, layers)
     words = index.words(question.terms)
-    word_factor = scoring.word_factor(_best(words, alive, all_alive))
+    best_words = _best(words, alive, all_alive)
+    word_factor = scoring.word_factor(best_words)
     prior = index.prior(question.at)
-    asked, talk = Asked.of(question.text, index.language), None
+    asked, turns = Asked.of(question.text, index.language), None
     named: frozenset[str] = frozenset()
     cover = index.cover(question.terms)
     cover_factor = scoring.cover_factor(_best(cover, alive, all_alive))
     # Long texts have many words by chance, which BM25 allows for: episodes, and turns where bare words are looked for.
     long = ("episodic",) if asked.question else ("conversation", "episodic")
     if index.sessions and (rows := index.mask(now, long)[0]).any():
-        counted = words * np.float32(scoring.cover_factor(_best(words, alive, all_alive)) / (cover_factor or 1.0))
+        counted = words * np.float32(scoring.cover_factor(best_words) / (cover_factor or 1.0))
         cover = np.where(rows, counted, cover)
     total: Scores = prior + words * np.float32(word_factor) + cover * np.float32(cover_factor)
     meaning, meaning_factor = None, 0.0
@@ -326,12 +327,11 @@ def _score(
     if signs is not None:
         total += signs
     if index.sessions and asked.question and (not layers or "conversation" in layers):
-        turns = index.mask(now, ("conversation",))[0] & alive
-        row, features = turn_features(index, question, asked, turns, words, meaning, word_vectors)
-        talk = turns, row, features
+        among = index.mask(now, ("conversation",))[0] & alive
+        turns = Turns(among, *turn_features(index, question, asked, among, words, meaning, word_vectors))
         named = turn_scoring.named_speakers(index.talk(), asked)
         noted = prior + (total - prior) * np.float32(scoring.BESIDE_TALK)
-        total = np.where(turns, prior + turn_scoring.talk_scores(row, features), noted)
+        total = np.where(among, prior + turn_scoring.talk_scores(turns.weights, turns.features), noted)
     in_time = _in_time(index, question, alive, total)
     if in_time is not None:
         total += in_time.astype(np.float32) * np.float32(scoring.TIME_ASKED)
@@ -346,8 +346,9 @@ def _score(
     if echoes:
         total[list(echoes)] -= np.float32(turn_scoring.ECHO_LESS)
     return Scored(
-        index, total, words, word_factor, cover, cover_factor, meaning, meaning_factor, question.at, alive, talk,
-        in_time, index.told(question.terms), echoes, named, signs, latest,
+        index=index, total=total, words=words, word_factor=word_factor, cover=cover, cover_factor=cover_factor,
+        meaning=meaning, meaning_factor=meaning_factor, at=question.at, alive=alive, turns=turns, in_time=in_time,
+        told=index.told(question.terms), echoes=echoes, named=named, signs=signs, latest=latest,
     )  # fmt: skip
 
 
