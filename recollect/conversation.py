@@ -140,7 +140,7 @@ def draft(
     data: dict[str, Any] = {"role": checked_role}
     optional = {
         "parts": body.parts,
-        "name": validate.name(name),
+        "name": validate.optional_identifier(name, "name"),
         "tool_calls": calls,
         "tool_call_id": validate.optional_identifier(tool_call_id, "tool_call_id"),
     }

@@ -103,11 +103,6 @@ def agent(value: object, field: str = "agent") -> str:
     return "" if value is None or value == "" else identifier(value, field)
 
 
-def name(value: object, field: str = "name") -> str | None:
-    """The name of a speaker or tool, or None. The rules are those of ids."""
-    return optional_identifier(value, field)
-
-
 def text(value: object, field: str = "content", max_bytes: int = LIMITS.text_bytes) -> str:
     """Text that is not blank, kept to the last character, including NUL and zero-width ones."""
     checked = text_within(value, field, max_bytes)

@@ -124,10 +124,8 @@ def test_an_enum_of_strings_becomes_a_plain_string() -> None:
 
 def test_an_optional_id_or_name_may_be_none_but_not_empty() -> None:
     assert validate.optional_identifier(None, "session") is None
-    assert validate.name(None) is None
-    assert validate.name("Ann Smith") == "Ann Smith"
-    refusal(validate.optional_identifier, "", "session")
-    assert refusal(validate.name, "").field == "name"
+    assert validate.optional_identifier("Ann Smith", "name") == "Ann Smith"
+    assert refusal(validate.optional_identifier, "", "name").field == "name"
 
 
 # ── A. Text ──────────────────────────────────────────────────────────────────────────────────────
