@@ -29,17 +29,7 @@ from recollect.pace import Pace
 from recollect.policies.merging import merges_of
 from recollect.policies.spells import UNTRUE
 from recollect.policies.ties import rests_on
-from recollect.records import (
-    STANDS_IN,
-    Changes,
-    Job,
-    Partition,
-    Record,
-    Scope,
-    derived_id,
-    iso,
-    new_id,
-)
+from recollect.records import STANDS_IN, Changes, Job, Partition, Record, Scope, derived_id, iso, new_id
 from recollect.seals import SEAL
 from recollect.spells import is_old_value
 from recollect.stores.contract import OPERATIONS_MAX, LeaseLost, forget_whole, named_partitions

@@ -34,15 +34,7 @@ from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
 from recollect.policies.spells import EVER, UNTRUE, has_value, is_to_come, start_of
 from recollect.policies.unlearning import resettled
-from recollect.records import (
-    DAY_MS,
-    Changes,
-    Record,
-    Scope,
-    as_datetime,
-    enrich_jobs,
-    iso,
-)
+from recollect.records import DAY_MS, Changes, Record, Scope, as_datetime, enrich_jobs, iso
 from recollect.spells import entries_behind, follow_jobs, records_of, spell_of, turn_jobs
 
 UPSERT_MAX = 30

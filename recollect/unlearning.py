@@ -19,13 +19,7 @@ from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.long_term import past_states
 from recollect.policies.spells import Telling
 from recollect.policies.unlearning import Gone, Place, Undo, again, heard_again, is_of, turned, without
-from recollect.policies.unlearning_graphs import (
-    Left,
-    graph_again,
-    graph_without,
-    learning_again,
-    learning_without,
-)
+from recollect.policies.unlearning_graphs import Left, graph_again, graph_without, learning_again, learning_without
 from recollect.records import Changes, Partition, Record, enrich_jobs, in_portions, payload_of
 from recollect.spells import entry_of, follow_jobs, spell_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
