@@ -41,10 +41,13 @@ class Session(Handle):
         self._scope = scope
         self._user = user
         self._conversation = Conversation(flow.ledger, scope, flow.settings)
-        self._windows = Windows(flow.ledger, scope, flow.settings, flow.count)
 
     def __repr__(self) -> str:
         return f"<Session {self.id!r} of {told_owner(replace(self._scope, session=''))}>"
+
+    @property
+    def _windows(self) -> Windows:
+        return Windows(self._flow.ledger, self._scope, self._flow.settings, self._flow.count)
 
     @property
     def id(self) -> str:
