@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from recollect.ledger import Ledger
 from recollect.policies import graphs
-from recollect.policies.facts import Telling, end_of, start_of
 from recollect.policies.keys import key_of
 from recollect.policies.merging import normal
+from recollect.policies.spells import Telling, end_of, start_of
 from recollect.profile import spells_of
 from recollect.records import Partition, Record, Scope
 from recollect.spells import is_old_value

@@ -29,10 +29,12 @@ def _parameters(make: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def key(value: str | None) -> str | None:
+    """The idempotency key of a call, or None."""
     return validate.identifier(value, "idempotency_key") if value is not None else None
 
 
 def searched_layers(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The layers to search in; () stands for all of them."""
     chosen = validate.layers(value, "layer")
     for layer in chosen:
         validate.choice(layer, SEARCHED_LAYERS, "layer")
@@ -40,6 +42,7 @@ def searched_layers(value: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def reprocess_options(by: Any, apply: Any, again: Any) -> dict[str, Any]:
+    """How stored conversations are to be read again."""
     return {
         "by": None if by is None else validate.choice(by, READERS, "by"),
         "apply": validate.switch(apply, "apply"),

@@ -14,7 +14,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.policies.scoring import Scores, Talk, asks, signs
+from recollect.policies.phrasing import asks, signs
+from recollect.policies.scoring import Scores
+from recollect.policies.turn_scoring import Talk
 from recollect.records import Record
 from recollect.vectors import ROWS, grown
 

@@ -12,7 +12,6 @@ from itertools import islice
 import numpy as np
 
 from recollect import validate
-from recollect.conversation import fold_job
 from recollect.episodes import episode_job
 from recollect.errors import ValidationError
 from recollect.index import PartitionIndex
@@ -25,6 +24,7 @@ from recollect.policies.merging import COSINE_MIN, Wordings, can_stand_for, merg
 from recollect.policies.quarantine import ASIDE, heard, set_aside
 from recollect.providers import Embedder, Floats, embed_checked, floats
 from recollect.records import MINUTE_MS, Changes, Job, Partition, Record, Vector
+from recollect.running_summary import fold_job
 from recollect.settings import Settings
 from recollect.stores.contract import OPERATIONS_MAX
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from recollect import validate
-from recollect.conversation import session_head
+from recollect.conversation import said_in, session_head
 from recollect.enrich.episodes import EXTRACTOR, GAP_MS, stretches, write
 from recollect.errors import NotFound
 from recollect.filters import Filter
@@ -212,7 +212,7 @@ class Episodes(Handle):
     async def _made(self, session: str, closing: bool) -> Changes | None:
         head = await session_head(self._ledger, Scope(*self._partition, session=session))
         noted_to = await self._noted_place(session, head)
-        where = replace(_said_in(self._partition, session), born_after=noted_to)
+        where = replace(said_in(self._partition, session), born_after=noted_to)
         page = await self._ledger.list(where, limit=PORTION)
         if not page.records:
             return None
@@ -346,10 +346,6 @@ def remake_job(scope: Scope, name: str, messages: Sequence[str], now: int) -> Jo
 def covered(record: Record) -> tuple[str, ...]:
     """The ids of the messages that an episode covers, in order."""
     return texts_in(record.data.get("messages"))
-
-
-def _said_in(partition: Partition, session: str) -> Filter:
-    return Filter(partition, layers=("conversation",), session=session)
 
 
 def _of(partition: Partition, session: str) -> Filter:

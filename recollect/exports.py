@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from recollect import validate
+from recollect import contents, validate
 from recollect.episodes import NOTED_BORN
 from recollect.errors import Conflict, ValidationError
 from recollect.filters import Filter
@@ -118,7 +118,7 @@ def imported(line: Mapping[str, Any], partition: Partition) -> Record:
             validate.identifier(scope["agent"], "agent") if scope.get("agent") else "",
             validate.identifier(scope["session"], "session") if scope.get("session") else "",
         ),
-        content=validate.content(content, may_be_empty=True).text
+        content=contents.content(content, may_be_empty=True).text
         if isinstance(content, str)
         else validate.text(content),
         data=in_a_new_place(_data(layer, line.get("data", {}))),
@@ -159,9 +159,9 @@ def _data(layer: str, value: Any) -> dict[str, Any]:
         raise ValidationError("not the data of an exported record of this layer", field="data")
     if layer == "conversation":
         validate.role(data["role"])
-        validate.tool_calls(data.get("tool_calls") or [])
+        contents.tool_calls(data.get("tool_calls") or [])
         parts = data.get("parts", [])
-        validate.content(parts if isinstance(parts, list) else [parts], may_be_empty=True)
+        contents.content(parts if isinstance(parts, list) else [parts], may_be_empty=True)
     if layer == "past":
         validate.identifier(data["of"], "data.of")
     if not _is_bookkeeping(data):

@@ -1,6 +1,6 @@
 """Filters, which say which records are meant: a closed grammar, checked when a filter is built.
 
-People write a filter as plain JSON; `validate.where` turns it into the values below. A field
+People write a filter as plain JSON; `conditions.parse` turns it into the values below. A field
 or operator that is not in the tables here cannot be expressed, so no store ever sees one.
 """
 

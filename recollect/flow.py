@@ -14,7 +14,6 @@ from recollect.allowance import Allowance
 from recollect.consolidation import Consolidation
 from recollect.context import Context
 from recollect.context_policy import ContextPolicy
-from recollect.conversation import Conversation
 from recollect.enrich.by_rules import Rules
 from recollect.enrichment import Enrichment
 from recollect.entities import Loads
@@ -43,6 +42,7 @@ from recollect.settings import QUALITIES, Settings
 from recollect.stores.contract import Store, VectorIndex, offers_of
 from recollect.trust import Trust
 from recollect.upkeep import Upkeep, note_uses
+from recollect.windows import Windows
 from recollect.worker import Worker
 
 CONVERSATION_MS = 30 * DAY_MS
@@ -123,19 +123,20 @@ class Flow:
     async def context(
         self,
         scope: Scope,
-        conversation: Conversation | None,
+        windows: Windows | None,
         query: str,
         max_tokens: int,
         policy: ContextPolicy,
         at: Any,
         model: str | None = None,
     ) -> Context:
+        """The context for a question, in a session or outside any. What it uses is counted as used."""
         text = validate.query(query)
         budget = validate.tokens_max(max_tokens)
         builder = self.contexts if model is None else self._contexts_for(validate.identifier(model, "model"))
         reranker = await self.reranker(policy.quality)
         question = await self.question(scope, text, validate.moment(at, "at"))
-        context = await builder.build(scope, conversation, replace(question, text=text), budget, policy, reranker)
+        context = await builder.build(scope, windows, replace(question, text=text), budget, policy, reranker)
         # What is at the end only because there was room for it does not count as used.
         found = {hit.id for hit in context.hits[:USED_HITS]}
         own = self.indexes.as_left(scope.partition)
@@ -176,6 +177,7 @@ class Flow:
         return await asyncio.shield(self._reranker)
 
     async def flush_uses(self) -> None:
+        """Write the uses that were counted since the last time."""
         uses, self._uses = self._uses, Counter()
         try:
             await note_uses(self.ledger, uses)
@@ -208,6 +210,7 @@ class Flow:
         return await erase_org(self.ledger, self.indexes, org)
 
     async def close(self) -> None:
+        """Do for a moment what is due, write the uses, and close everything that was opened."""
         is_home = self.loop is asyncio.get_running_loop()  # on another loop its tasks are out of reach, or gone
         try:
             if is_home:

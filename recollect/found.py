@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.index import PartitionIndex
-from recollect.policies import scoring
+from recollect.policies import scoring, turn_scoring
 from recollect.policies.asking import Event
 from recollect.policies.dates import Span
 from recollect.policies.overtaken import TAKEN_BACK_WORTH
@@ -41,13 +41,21 @@ class Question:
     """The ids that the index beside the store considers nearest; None if no such index can be queried."""
 
 
+class Turns(NamedTuple):
+    """The turns among the rows of an index: which rows they are, the row of `TALK` that weighs them, their features."""
+
+    among: NDArray[np.bool_]
+    weights: str
+    features: NDArray[np.float32]
+
+
 @dataclass(slots=True)
 class Scored:
     """One index with the score of each of its rows, and what the score is made of.
 
-    `talk` has the rows that are turns, the row of weights used for them, and their features; None where turns are not
-    scored as such. `signs` is what notes get for telling a time or a number. `told` has the rows of each term of the
-    question, and how informative it is. `named` are the speakers whom the question names.
+    `turns` is None where turns are not scored as such. `signs` is what notes get for telling a time or a number. `told`
+    has the rows of each term of the question, and how informative it is. `named` are the speakers whom the question
+    names.
     """
 
     index: PartitionIndex
@@ -60,7 +68,7 @@ class Scored:
     meaning_factor: float
     at: int
     alive: NDArray[np.bool_]
-    talk: tuple[NDArray[np.bool_], str, NDArray[np.float32]] | None
+    turns: Turns | None
     in_time: NDArray[np.bool_] | None
     told: Told
     echoes: frozenset[int]
@@ -87,19 +95,19 @@ class Legs(Mapping[str, Leg]):
         if self._made is None:
             scored, row, record = self._scored, self._chosen.row, self._chosen.record
             recency = scoring.recency(np.array([record.when]), scored.at)
-            share = 1.0 if scored.talk is None else scoring.BESIDE_TALK
+            share = 1.0 if scored.turns is None else scoring.BESIDE_TALK
             worded = float(scored.words[row]) * scored.word_factor + float(scored.cover[row]) * scored.cover_factor
             self._made = {"words": worded * share}
             if scored.meaning is not None:
                 self._made["meaning"] = float(scored.meaning[row]) * scored.meaning_factor * share
             if scored.signs is not None:
                 self._made["form"] = float(scored.signs[row]) * share
-            if scored.talk is not None and scored.talk[0][row]:
-                self._made |= scoring.leg_shares(scored.talk[1], scored.talk[2][:, row])
+            if scored.turns is not None and scored.turns.among[row]:
+                self._made |= turn_scoring.leg_shares(scored.turns.weights, scored.turns.features[:, row])
             if scored.in_time is not None:
                 self._made["time"] = float(scored.in_time[row]) * scoring.TIME_ASKED
             if row in scored.echoes:
-                self._made["echo"] = -scoring.ECHO_LESS
+                self._made["echo"] = -turn_scoring.ECHO_LESS
             if scored.latest is not None:
                 self._made["latest"] = float(scored.latest[row]) * scoring.LATEST_ASKED
             self._made["recency"] = float(recency[0]) * scoring.WEIGHTS.recency
@@ -118,10 +126,10 @@ class Legs(Mapping[str, Leg]):
         scored, row = self._scored, self._chosen.row
         # A row without a vector, such as a preference, has exactly 0: only its words count.
         cosine = None if scored.meaning is None else float(scored.meaning[row]) or None
-        worth = scoring.ECHO_WORTH if row in scored.echoes else TAKEN_BACK_WORTH if self._chosen.lift < 0 else 1.0
-        if scored.named and scored.talk is not None and scored.talk[0][row]:
-            by_them = bool(scored.talk[2][scoring.SPEAKER, row])
-            worth *= scoring.worth_about(self._chosen.record.content, by_them, scored.named)
+        worth = turn_scoring.ECHO_WORTH if row in scored.echoes else TAKEN_BACK_WORTH if self._chosen.lift < 0 else 1.0
+        if scored.named and scored.turns is not None and scored.turns.among[row]:
+            by_them = bool(scored.turns.features[turn_scoring.SPEAKER, row])
+            worth *= turn_scoring.worth_about(self._chosen.record.content, by_them, scored.named)
         likely = scoring.relevance(cover(row, scored.told, len(scored.words)), cosine, self._chosen.odds)
         return round(likely * worth, 3)
 

@@ -26,8 +26,9 @@ from recollect.policies import scoring
 from recollect.policies.dates import Span, span_of
 from recollect.policies.overtaken import is_taken_back, said_instead
 from recollect.policies.quarantine import ASIDE, is_aside
-from recollect.policies.scoring import Scores, Talk
-from recollect.postings import Told, Vocabulary
+from recollect.policies.scoring import Scores
+from recollect.policies.turn_scoring import Talk
+from recollect.postings import Told
 from recollect.providers import floats
 from recollect.records import HOUR_MS, Born, Record, Scope, Vector
 from recollect.session_rows import SessionRows
@@ -36,6 +37,7 @@ from recollect.spaces import Spaces
 from recollect.stores.contract import Delta, Mark
 from recollect.uptake import Uptake
 from recollect.vectors import ROWS, at_once, grown
+from recollect.vocabulary import Vocabulary
 
 TOLD_ROWS = 512
 """How many of the best rows by words are compared by meaning, even if the index beside the store did not name them."""

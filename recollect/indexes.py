@@ -17,9 +17,9 @@ from recollect.aside import Aside
 from recollect.errors import RecollectError
 from recollect.home import Home
 from recollect.index import WASTED_ROWS, PartitionIndex
-from recollect.postings import Vocabulary
 from recollect.records import Partition
 from recollect.stores.contract import Mark, Store, offers_of
+from recollect.vocabulary import Vocabulary
 
 log = logging.getLogger("recollect.index")
 

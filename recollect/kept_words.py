@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.policies.words import rules
-from recollect.postings import COUNT_BITS, ENTRY_BITS, ENTRY_MASK, Portion, Vocabulary
+from recollect.vocabulary import COUNT_BITS, ENTRY_BITS, ENTRY_MASK, Portion, Vocabulary
 
 READ_BY = 3
 """The rules by which texts are cut into words. With other rules, this is another number: what was kept is useless."""

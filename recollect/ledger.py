@@ -313,6 +313,7 @@ class Ledger:
     async def list(
         self, where: Filter, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
+        """A page of these records in order of birth, or newest first."""
         self._home.check()
         return await self.store.list(where, self.clock(), newest_first=newest_first, limit=limit, after=after)
 

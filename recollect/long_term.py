@@ -207,9 +207,16 @@ class LongTerm:
 
     async def history(self, id: str) -> list[Record]:
         """The states of a memory, oldest first, the current one last."""
-        record = await self.get(id)
-        past = await past_states(self._ledger, self._partition, [record])
-        return [_from_past(record, entry) for entry in past] + [record]
+        return (await self._histories([await self.get(id)]))[0]
+
+    async def histories(self, ids: Sequence[str]) -> list[list[Record]]:
+        """The states of each of these memories that exists, in the order asked."""
+        return await self._histories(await self.get_many(ids))
+
+    async def _histories(self, records: Sequence[Record]) -> list[list[Record]]:
+        past = {entry.id: entry for entry in await past_states(self._ledger, self._partition, records)}
+        places = [(record, [id for id in past_ids(record) if id in past]) for record in records]
+        return [[*(_from_past(record, past[id]) for id in ids), record] for record, ids in places]
 
     async def follow_lives(self, job: Job) -> Changes:
         """Let past states live as long as their memories; where a memory is already gone, drop its past states too."""

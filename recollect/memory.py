@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from recollect import conversation, validate
+from recollect import validate
 from recollect.arguments import reprocess_options
 from recollect.entities import EntityCache
 from recollect.errors import Unavailable, ValidationError
@@ -40,6 +40,7 @@ from recollect.stores.contract import (
 from recollect.stores.in_memory import InMemoryStore
 from recollect.stores.routed import FALLBACKS, check_routes, open_stores
 from recollect.user import User
+from recollect.windows import STRATEGIES
 
 if TYPE_CHECKING:
     from recollect.flow import Flow
@@ -120,7 +121,7 @@ class Memory(Opened):
         if settings is not None and not isinstance(settings, Settings):
             raise ValidationError("must be a Settings object; pass a single setting by its name", field="settings")
         chosen = (settings or Settings.read(os.environ)).with_(named)
-        validate.choice(chosen.window_strategy, conversation.STRATEGIES, "window_strategy")
+        validate.choice(chosen.window_strategy, STRATEGIES, "window_strategy")
         validate.choice(chosen.quality, QUALITIES, "quality")
         validate.choice(chosen.fallback, FALLBACKS, "fallback")
         check_routes(chosen.layers)

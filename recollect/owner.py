@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recollect import long_term, validate
+from recollect import conditions, long_term, validate
 from recollect.arguments import call, key, searched_layers
 from recollect.customizations import Customizations
 from recollect.errors import NotFound, TooLarge, ValidationError
@@ -169,6 +169,10 @@ class Owner(Handle):
         """
         return await self._long_term.history(id)
 
+    async def histories(self, ids: Sequence[str]) -> list[list[Record]]:
+        """The histories of the memories with these ids, in the order asked; missing ones are skipped."""
+        return await self._long_term.histories(validate.batch(ids, "ids"))
+
     async def list_memories(
         self,
         *,
@@ -189,7 +193,7 @@ class Owner(Handle):
         >>> page[0].content
         'It is called Rex.'
         """
-        test = validate.where(where, at=validate.moment(at, "at"))
+        test = conditions.parse(where, at=validate.moment(at, "at"))
         filter = Filter(self._scope.partition, layers=(validate.layer(layer),), test=test)
         page = await self._flow.ledger.list(
             filter, newest_first=bool(newest_first), limit=validate.limit(limit), after=validate.cursor(after)
@@ -217,7 +221,7 @@ class Owner(Handle):
         layers = searched_layers(layer)
         reranker = await self._flow.reranker(quality)
         moment = validate.moment(at, "at")
-        test = validate.where(where, at=self._flow.ledger.clock() if moment is None else moment)
+        test = conditions.parse(where, at=self._flow.ledger.clock() if moment is None else moment)
         question = await self._flow.question(self._scope, text, moment)
         hits = await self._flow.recall.search(
             self._scope, question, layers=layers, test=test, limit=validate.limit(limit), reranker=reranker
@@ -244,7 +248,7 @@ class Owner(Handle):
         if ids is not None:
             listed = [ids] if isinstance(ids, str) else validate.batch(ids, "ids")
             return await self._privacy.forget_ids([validate.identifier(id, "ids") for id in listed])
-        test = validate.where(where, at=self._flow.ledger.clock())
+        test = conditions.parse(where, at=self._flow.ledger.clock())
         if test is None:
             raise ValidationError("an empty filter would forget everything; use erase() for that", field="where")
         return await self._privacy.forget_where(test, validate.layers(layer, "layer"))

@@ -15,7 +15,7 @@ from typing import Any
 
 from recollect.context import Context, ContextSection, ContextSource, Kept, Report
 from recollect.context_policy import ContextPolicy
-from recollect.conversation import Conversation, spoken
+from recollect.conversation import spoken
 from recollect.found import Question
 from recollect.index import PartitionIndex
 from recollect.layers import LASTING, SECTIONS
@@ -33,6 +33,7 @@ from recollect.recall import Recall
 from recollect.records import Clock, Hit, Record, Scope, iso
 from recollect.reranking import Reranker
 from recollect.sections import FOUND_SECTIONS, Asking, dated_line, gather, line_of, shortened_state
+from recollect.windows import Windows
 
 SHARES = {
     "instructions": 0.10,
@@ -160,7 +161,7 @@ class ContextBuilder:
     async def build(
         self,
         scope: Scope,
-        conversation: Conversation | None,
+        windows: Windows | None,
         question: Question,
         max_tokens: int,
         policy: ContextPolicy,
@@ -180,8 +181,8 @@ class ContextBuilder:
         index, shared = indexes[0], indexes[-1]
         summary: Record | None = None
         recent: list[Record] = []
-        if conversation is not None and policy.has_layer("conversation"):
-            summary, recent = await conversation.recent(max_tokens, index)
+        if windows is not None and policy.has_layer("conversation"):
+            summary, recent = await windows.recent(max_tokens, index)
             recent = recent if policy.has_section("recent") else []
         knows_profile = policy.has_section("profile") and policy.has_layer("fact")
         asking = Asking(scope, question.text, self._clock(), summary, recent, knows_profile, self._learnings)

@@ -11,7 +11,7 @@ import numpy as np
 
 from recollect.found import Chosen, Question, Scored
 from recollect.layers import FACT_LAYERS
-from recollect.policies import scoring
+from recollect.policies import turn_scoring
 from recollect.policies.overtaken import (
     OF_THE_PROFILE_MAX,
     RESTATED_HITS,
@@ -68,7 +68,7 @@ def _asked_of_profile(scored: Sequence[Scored], question: Question, first: Seque
 
 def may_be_over(scored: Scored) -> bool:
     """Whether it may hold anything that tells what is no longer so, or that is asked for by a key of the profile."""
-    return len(scored.index.overtaken) > 0 or scored.talk is not None
+    return len(scored.index.overtaken) > 0 or scored.turns is not None
 
 
 def _said_instead(
@@ -100,9 +100,9 @@ def _restated(scored: Sequence[Scored], first: Sequence[Chosen]) -> dict[int, in
     said = [
         place
         for place, each in enumerate(first)
-        if (talk := scored[each.place].talk) is not None
-        and talk[0][each.row]
-        and talk[1] == scoring.ASSISTANT
+        if (turns := scored[each.place].turns) is not None
+        and turns.among[each.row]
+        and turns.weights == turn_scoring.ASSISTANT
         and scored[each.place].index.talk().user[each.row]
     ]
     if len(said) < 2:

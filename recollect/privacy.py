@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.agreement import said_by
 from recollect.bound_keys import end_keys
 from recollect.branches import copies_of, with_copies
+from recollect.conversation import said_in
 from recollect.errors import Conflict, NotFound
 from recollect.filters import Condition, Filter
 from recollect.layers import FACT_LAYERS, PUBLIC_LAYERS
@@ -25,20 +26,10 @@ from recollect.ledger import ERASURES, Ledger
 from recollect.long_term import past_ids
 from recollect.merges import take_out, told_by
 from recollect.pace import Pace
-from recollect.policies.facts import UNTRUE
 from recollect.policies.merging import merges_of
+from recollect.policies.spells import UNTRUE
 from recollect.policies.ties import rests_on
-from recollect.records import (
-    STANDS_IN,
-    Changes,
-    Job,
-    Partition,
-    Record,
-    Scope,
-    derived_id,
-    iso,
-    new_id,
-)
+from recollect.records import STANDS_IN, Changes, Job, Partition, Record, Scope, derived_id, iso, new_id
 from recollect.seals import SEAL
 from recollect.spells import is_old_value
 from recollect.stores.contract import OPERATIONS_MAX, LeaseLost, forget_whole, named_partitions
@@ -226,7 +217,7 @@ class Privacy:
 
     async def _learn_again(self, session: str) -> None:
         """Learn from what was said in the session while it was forgotten: it stays, but was unlearned with the rest."""
-        where = Filter(self._partition, layers=("conversation",), session=session)
+        where = said_in(self._partition, session)
         said = [message.id async for message in self._ledger.walk(where)]
         jobs = learn_jobs(self._partition, said, self._ledger.clock())
         for start in range(0, len(jobs), JOBS_BESIDE):
@@ -343,14 +334,19 @@ class Privacy:
         step = OPERATIONS_MAX // 2
         for start in range(0, max(len(seals), len(jobs)), step):
             drop, finish = seals[start : start + step], tuple(jobs[start : start + step])
+            whole = Changes(self._partition, drop=drop, finish=finish)
             try:
-                await self._ledger.commit(Changes(self._partition, drop=drop, finish=finish))
+                await self._ledger.commit(whole)
             except LeaseLost:  # a worker is at one of them, and will find nothing
-                if drop:
-                    await self._ledger.commit(Changes(self._partition, drop=drop))
-                for job in finish:
-                    with suppress(LeaseLost):
-                        await self._ledger.commit(Changes(self._partition, finish=(job,)))
+                await self._commit_apart(whole)
+
+    async def _commit_apart(self, changes: Changes) -> None:
+        """Commit the drops, then the end of each job by itself, as far as nobody has the job."""
+        if changes.drop:
+            await self._ledger.commit(Changes(self._partition, drop=changes.drop))
+        for job in changes.finish:
+            with suppress(LeaseLost):
+                await self._ledger.commit(Changes(self._partition, finish=(job,)))
 
     async def _forget_failure(self, failure: Record, gone: Collection[str]) -> None:
         """Remove what is gone from a failure; drop it if it was about nothing else."""

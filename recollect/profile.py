@@ -17,6 +17,7 @@ from typing import Any
 
 from recollect import validate
 from recollect.claims import Told, checked_key, claim_of, correction
+from recollect.consequences import brings_back, outdated, resumed
 from recollect.cursors import born_of, page_of
 from recollect.enrich import Found
 from recollect.errors import Conflict, NotFound, TooLarge, ValidationError
@@ -26,37 +27,14 @@ from recollect.layers import FACT_LAYERS
 from recollect.ledger import Ledger
 from recollect.long_term import past_ids, past_states
 from recollect.pace import Pace, apart
-from recollect.policies.facts import (
-    EVER,
-    SURE,
-    TO_BE_FORGOTTEN,
-    UNTRUE,
-    Claim,
-    Telling,
-    Timeline,
-    believed,
-    decide,
-    ended_by,
-    faded,
-    has_value,
-    in_force,
-    is_to_come,
-    start_of,
-)
-from recollect.policies.keys import AT_ODDS, FOLLOWERS, OPPOSITES, Key, is_without_work, key_of, same_value
+from recollect.policies.beliefs import believed, faded, in_force
+from recollect.policies.facts import SURE, TO_BE_FORGOTTEN, Claim, Timeline, decide
+from recollect.policies.keys import Key, key_of
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import heard, is_aside
+from recollect.policies.spells import EVER, UNTRUE, has_value, is_to_come, start_of
 from recollect.policies.unlearning import resettled
-from recollect.records import (
-    DAY_MS,
-    Changes,
-    Record,
-    Scope,
-    Source,
-    as_datetime,
-    enrich_jobs,
-    iso,
-)
+from recollect.records import DAY_MS, Changes, Record, Scope, as_datetime, enrich_jobs, iso
 from recollect.spells import entries_behind, follow_jobs, records_of, spell_of, turn_jobs
 
 UPSERT_MAX = 30
@@ -292,8 +270,8 @@ class Facts(Handle):
             now = self._ledger.clock()
             values = [head.data["value"] if wanted is None or has_value(head, wanted) else wanted for head in heads]
             claims = [Claim(asked, value, now, kind, **more) for value in values]
-            resumed = [await self._resumed(claim, heads) for claim in claims if kind == "denies"]
-            return [*claims, *chain.from_iterable(resumed)], heads
+            back = [await resumed(claim, heads, self._heads) for claim in claims if kind == "denies"]
+            return [*claims, *chain.from_iterable(back)], heads
 
         return await self._write_about(current)
 
@@ -346,7 +324,7 @@ class Facts(Handle):
         """
         drafts = [each for each in found if each.draft.layer == self._layer.name and each.message.trust == "trusted"]
         claims = [await self._claims(each, extractor) for each in drafts[:APPLIED_DRAFTS]]
-        claims = [row + await self._outdated(row, claims) for row in claims]
+        claims = [row + await outdated(row, claims, self._heads) for row in claims]
         every = [claim for row in claims for claim in row]
         known = {record.id: record for record in await self._ledger.get(self._partition, self._ids(every))}
         denied = self._ids(claim for claim in every if claim.kind in OVERRULING)
@@ -368,58 +346,6 @@ class Facts(Handle):
             return Changes(self._partition), tuple(drafts[taken:])
         needs = tuple(dict.fromkeys(each.message.id for each in drafts[:taken]))
         return self._changes(put, now).and_(needs=needs), tuple(drafts[taken:])
-
-    async def _outdated(self, row: Sequence[Claim], all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
-        """Claims that end what a new value leaves behind: someone who likes something no longer dislikes it.
-
-        Moving to another city ends the old region, unless it is stated again. Being out of work ends the employer.
-        """
-        ends: list[Claim] = []
-        for claim in row:
-            opposites = OPPOSITES.get(claim.key.name, ()) if claim.kind == "says" else ()
-            over = replace(claim, kind="ends", valid_from=claim.at, valid_to=claim.at)
-            ends += [replace(over, key=key_of(name)) for name in opposites]
-            follow = FOLLOWERS.get(claim.key.name, ()) if claim.kind == "says" else ()
-            heads = await self._heads(claim.key) if follow else ()
-            if heads and not same_value(heads[0].data["value"], claim.value):
-                said = {each.key.name for other in all_rows for each in other if each.text == claim.text}
-                over = replace(claim, value="", kind="ends", valid_from=None, valid_to=claim.since, reason="moved")
-                ends += [replace(over, key=key_of(name)) for name in follow if name not in said]
-            ends += await self._at_odds(claim, all_rows) if claim.kind == "says" else ()
-            ends += await self._resumed(claim, await self._heads(claim.key)) if _brings_back(claim) else ()
-        return ends
-
-    async def _resumed(self, denial: Claim, heads: Sequence[Record]) -> list[Claim]:
-        """Claims that bring back what a denied value had ended (`_outdated`): it ended for no reason."""
-        name = denial.key.name
-        keys = (*FOLLOWERS.get(name, ()), *OPPOSITES.get(name, ()), *((AT_ODDS[name],) if name in AT_ODDS else ()))
-        denied = [head for head in heads if keys and has_value(head, denial.value)]
-        messages = {Telling(*each).message for head in denied for each in head.data["tellings"]} - {None}
-        return [
-            replace(denial, key=key, value=head.data["value"], kind="resumes", source=Source(message), reason="")
-            for key in map(key_of, keys)
-            for head in (await self._heads(key) if messages else ())
-            for message in ended_by(head)
-            if message in messages and (not key.many or has_value(head, denial.value))
-        ]
-
-    async def _at_odds(self, claim: Claim, all_rows: Sequence[Sequence[Claim]]) -> list[Claim]:
-        """Claims that end the employer of someone now out of work, or that status once they have an employer.
-
-        None if one text states both.
-        """
-        name, other = claim.key.name, AT_ODDS.get(claim.key.name)
-        if other is None or (name == "occupation" and not is_without_work(claim.value)):
-            return []
-        if any(each.key.name == other and each.text == claim.text for row in all_rows for each in row):
-            return []
-        key = key_of(other)
-        over = replace(claim, key=key, kind="ends", valid_from=None, valid_to=claim.since)
-        return [
-            replace(over, value=head.data["value"])
-            for head in await self._heads(key)
-            if name == "occupation" or is_without_work(head.data["value"])
-        ]
 
     async def _claims(self, found: Found, extractor: str) -> list[Claim]:
         """The claims a draft makes: for a set, one for each value that it concerns."""
@@ -463,7 +389,7 @@ class Facts(Handle):
             raise Conflict("the id of this fact is taken by another memory", field="id")
         line = lines.get(id) or Timeline(head, behind=tuple(spell for _, spell in entries_behind(head, known)))
         decided = decide(line, claim, now)
-        lines[id] = resettled(decided, now) if _brings_back(claim) and decided is not line else decided
+        lines[id] = resettled(decided, now) if brings_back(claim) and decided is not line else decided
 
     def _since_the_wrong_one(self, lines: Mapping[str, Timeline], claim: Claim) -> Claim:
         """The claim, dated: in a set, a value that corrects another counts from when that one was thought to begin.
@@ -587,11 +513,6 @@ async def read_profile(
         preferences=settings,
         last_interaction=None if last_at is None else as_datetime(last_at),
     )
-
-
-def _brings_back(claim: Claim) -> bool:
-    """Whether what a value had ended holds again: that value was never true, and not merely to be forgotten."""
-    return claim.kind == "denies" and claim.reason != TO_BE_FORGOTTEN
 
 
 def _is_as_read(head: Record, read: Record) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.conversation import Message, spoken
+from recollect.conversation import Message, tokens_of
 from recollect.layers import LASTING, SECTIONS
 from recollect.policies import fitting
 from recollect.policies.fencing import fenced
@@ -44,7 +44,7 @@ class Talk:
     @classmethod
     def of(cls, messages: Sequence[Record], count: TokenCounter) -> Talk:
         """These messages, in units that stay together."""
-        tokens = {each.id: message_tokens(count, each.data["role"], spoken(each)) for each in messages}
+        tokens = {each.id: tokens_of(each, count) for each in messages}
         return cls(fitting.units(messages), tokens)
 
     def without(self, ids: Container[str]) -> Talk:

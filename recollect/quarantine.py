@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recollect.branches import with_copies
+from recollect.conversation import said_in
 from recollect.enrich.episodes import GAP_MS
 from recollect.episodes import PORTION, Episode, covered, going_on, remake_job
 from recollect.filters import Filter
@@ -132,7 +133,7 @@ class Quarantine:
     async def _meant(self, session: str, ids: Sequence[str]) -> list[Record]:
         """The messages of a session, or these records, with all copies of messages in branches."""
         if session:
-            where = Filter(self._partition, layers=("conversation",), session=session)
+            where = said_in(self._partition, session)
             found = [record async for record in self._ledger.walk(where)]
         else:
             found = await self._ledger.get(self._partition, list(ids))

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.allowance import Allowance
-from recollect.conversation import RETOLD, is_retold
+from recollect.conversation import said_in
 from recollect.enrich import Found, model_learning, model_retelling
 from recollect.enrich.model_learning import Findings
 from recollect.enrich.model_texts import at_once, lines
@@ -48,6 +48,7 @@ from recollect.records import (
     new_id,
     with_data,
 )
+from recollect.running_summary import RETOLD, is_retold
 from recollect.settings import Settings
 from recollect.stores.contract import OPERATIONS_MAX
 
@@ -178,7 +179,7 @@ class Reading:
         Found by the last message read, if it still exists: in another store it has another place.
         """
         mark = await reading_mark(self._ledger, partition, session)
-        where = Filter(partition, layers=("conversation",), session=session)
+        where = said_in(partition, session)
         last = await self._ledger.get(partition, [mark.data["to"]]) if "to" in mark.data else []
         if "to" not in mark.data:
             return mark, where
@@ -246,7 +247,7 @@ class Reading:
     ) -> list[Record]:
         """The messages that a summary covers and the model has not retold yet."""
         end = summary.data["covers"]["born"]
-        where = Filter(partition, layers=("conversation",), session=session, born_before=(end[0], end[1] + 1))
+        where = replace(said_in(partition, session), born_before=(end[0], end[1] + 1))
         last = await self._ledger.get(partition, [before["to"]]) if before else []
         where = replace(where, born_after=last[0].born) if last else where
         return [message async for message in self._ledger.walk(where)]

@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 
 from recollect.errors import EmbeddingError
 from recollect.filters import Condition
-from recollect.found import Chosen, Legs, Question, Scored
+from recollect.found import Chosen, Legs, Question, Scored, Turns
 from recollect.index import PartitionIndex
 from recollect.indexes import Indexes
 from recollect.indexing import Indexing
 from recollect.kinship import WordVectors
 from recollect.pace import Pace
-from recollect.policies import scoring
+from recollect.policies import phrasing, scoring, turn_scoring
 from recollect.policies.asking import Event, event_of, names_in, parts
 from recollect.policies.dates import Span, span_around, span_of, tells_of
-from recollect.policies.scoring import Asked, Scores
+from recollect.policies.phrasing import Asked
+from recollect.policies.scoring import Scores
 from recollect.policies.words import content_words, query_terms, spoken, stop_words
 from recollect.precedence import OVERTAKEN_ROWS, current_first, may_be_over
 from recollect.providers import Embedder, embed_checked
@@ -223,7 +224,7 @@ class Recall:
 
         "Where does the sister of Tom's wife live?" finds who his wife is; her name finds the rest.
         """
-        if first.talk is None:
+        if first.turns is None:
             return first
         # What an assistant says is full of names that lead nowhere; what shares no word with the question is no lead.
         leads = [
@@ -303,16 +304,17 @@ def _score(
     """Score every row by what it is: notes by words and meaning, turns by all that is known about them."""
     alive, all_alive = index.mask(now, layers)
     words = index.words(question.terms)
-    word_factor = scoring.word_factor(_best(words, alive, all_alive))
+    best_words = _best(words, alive, all_alive)
+    word_factor = scoring.word_factor(best_words)
     prior = index.prior(question.at)
-    asked, talk = Asked.of(question.text, index.language), None
+    asked, turns = Asked.of(question.text, index.language), None
     named: frozenset[str] = frozenset()
     cover = index.cover(question.terms)
     cover_factor = scoring.cover_factor(_best(cover, alive, all_alive))
     # Long texts have many words by chance, which BM25 allows for: episodes, and turns where bare words are looked for.
     long = ("episodic",) if asked.question else ("conversation", "episodic")
     if index.sessions and (rows := index.mask(now, long)[0]).any():
-        counted = words * np.float32(scoring.cover_factor(_best(words, alive, all_alive)) / (cover_factor or 1.0))
+        counted = words * np.float32(scoring.cover_factor(best_words) / (cover_factor or 1.0))
         cover = np.where(rows, counted, cover)
     total: Scores = prior + words * np.float32(word_factor) + cover * np.float32(cover_factor)
     meaning, meaning_factor = None, 0.0
@@ -321,20 +323,19 @@ def _score(
         meaning = index.meaning(question.vector, alive, question.earlier, only)
         meaning_factor = scoring.meaning_factor(_best(meaning, alive, all_alive))
         total += meaning * np.float32(meaning_factor)
-    signs = scoring.told_signs(index.talk(), asked) if asked.for_signs else None
+    signs = turn_scoring.told_signs(index.talk(), asked) if asked.for_signs else None
     if signs is not None:
         total += signs
     if index.sessions and asked.question and (not layers or "conversation" in layers):
-        turns = index.mask(now, ("conversation",))[0] & alive
-        row, features = turn_features(index, question, asked, turns, words, meaning, word_vectors)
-        talk = turns, row, features
-        named = scoring.named_speakers(index.talk(), asked)
+        among = index.mask(now, ("conversation",))[0] & alive
+        turns = Turns(among, *turn_features(index, question, asked, among, words, meaning, word_vectors))
+        named = turn_scoring.named_speakers(index.talk(), asked)
         noted = prior + (total - prior) * np.float32(scoring.BESIDE_TALK)
-        total = np.where(turns, prior + scoring.talk_scores(row, features), noted)
+        total = np.where(among, prior + turn_scoring.talk_scores(turns.weights, turns.features), noted)
     in_time = _in_time(index, question, alive, total)
     if in_time is not None:
         total += in_time.astype(np.float32) * np.float32(scoring.TIME_ASKED)
-    latest = scoring.latest(index.when) if scoring.asks_for_latest(question.text, index.language) else None
+    latest = scoring.latest(index.when) if phrasing.asks_for_latest(question.text, index.language) else None
     if latest is not None:
         total += latest * np.float32(scoring.LATEST_ASKED)
     if question.vector is None:
@@ -343,10 +344,11 @@ def _score(
         total[~alive] = NOT_FOUND
     echoes = _echoes(index, question, words, total) if index.sessions else frozenset()
     if echoes:
-        total[list(echoes)] -= np.float32(scoring.ECHO_LESS)
+        total[list(echoes)] -= np.float32(turn_scoring.ECHO_LESS)
     return Scored(
-        index, total, words, word_factor, cover, cover_factor, meaning, meaning_factor, question.at, alive, talk,
-        in_time, index.told(question.terms), echoes, named, signs, latest,
+        index=index, total=total, words=words, word_factor=word_factor, cover=cover, cover_factor=cover_factor,
+        meaning=meaning, meaning_factor=meaning_factor, at=question.at, alive=alive, turns=turns, in_time=in_time,
+        told=index.told(question.terms), echoes=echoes, named=named, signs=signs, latest=latest,
     )  # fmt: skip
 
 
@@ -358,9 +360,9 @@ def _echoes(index: PartitionIndex, question: Question, words: Scores, total: Sco
         for row in _ordered(total, ECHO_ROWS).tolist()
         if words[row] > 0
         and records[row].layer == "conversation"
-        and scoring.seems_to_ask(records[row].content)
+        and phrasing.seems_to_ask(records[row].content)
         and len({*records[row].content.lower().split()} - stop) <= most
-        and scoring.is_echo(query_terms(records[row].content, index.language), question.terms)
+        and phrasing.is_echo(query_terms(records[row].content, index.language), question.terms)
     )
 
 
@@ -424,10 +426,10 @@ def turn_features(
     words = np.where(turns, words, np.float32(0))
     heard = None if meaning is None else np.where(turns, meaning, np.float32(0))
     vectors = index.spaces.vectors.matrix(len(words)) if meaning is not None else None
-    features = scoring.talk_features(talk, asked, words, heard, vectors, index.posted(question.terms))
-    row = talk.kind if meaning is not None else talk.kind + scoring.WORDS_ALONE
-    if word_vectors is not None and scoring.weighs_kin(row):
-        best = np.where(turns, scoring.talk_scores(row, features), np.float32(NOT_FOUND))
+    features = turn_scoring.talk_features(talk, asked, words, heard, vectors, index.posted(question.terms))
+    row = talk.kind if meaning is not None else talk.kind + turn_scoring.WORDS_ALONE
+    if word_vectors is not None and turn_scoring.weighs_kin(row):
+        best = np.where(turns, turn_scoring.talk_scores(row, features), np.float32(NOT_FOUND))
         add_kin(index, question, features, _ordered(best, KIN_ROWS), word_vectors)
     return row, features
 
@@ -450,7 +452,7 @@ def add_kin(
     near = index.kinship.nearest(compared.tolist(), lambda row: index.records[row].content, asked, word_vectors)
     nearest = np.zeros((len(index.records), len(asked)), np.float32)
     nearest[compared] = near
-    features[scoring.KIN, rows] = scoring.kin_features(talk, rows, nearest, index.rarities(asked))
+    features[turn_scoring.KIN, rows] = turn_scoring.kin_features(talk, rows, nearest, index.rarities(asked))
 
 
 async def _read_much(index: PartitionIndex, question: Question) -> bool:
@@ -536,7 +538,7 @@ def _hits(scored: Sequence[Scored], chosen: Sequence[Chosen], now: int) -> list[
 
 def _is_same_question(said: str, question: Question) -> bool:
     """Whether this is the question itself, asked before, which answers nothing."""
-    return scoring.seems_to_ask(said) and said.strip(" \n?").casefold() == question.text.strip(" \n?").casefold()
+    return phrasing.seems_to_ask(said) and said.strip(" \n?").casefold() == question.text.strip(" \n?").casefold()
 
 
 def _near(index: PartitionIndex, found: Chosen, now: int) -> tuple[Record, ...]:

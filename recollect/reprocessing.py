@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from recollect.conversation import said_in
 from recollect.enrich import Enricher, Found
 from recollect.enrich.model_texts import at_once
 from recollect.errors import Conflict, ValidationError
@@ -23,9 +24,9 @@ from recollect.learnings import Learnings
 from recollect.ledger import Ledger, portions
 from recollect.models.prompts import MESSAGES_MAX
 from recollect.pace import Pace
-from recollect.policies.facts import Telling
 from recollect.policies.fencing import unfenced
 from recollect.policies.keys import key_of, plain_value
+from recollect.policies.spells import Telling
 from recollect.profile import Fact, Facts
 from recollect.reading import Given, Reading, reading_mark
 from recollect.records import Changes, Job, Partition, Record, Scope, new_id
@@ -151,7 +152,7 @@ class Reprocessing:
         index = await self._here.indexes.current(partition)
         sessions = list(index.sessions) if session is None else [session]
         for each in sessions:
-            where = Filter(partition, layers=("conversation",), session=each)
+            where = said_in(partition, each)
             where = await self._after_mark(where, each, resumes) if resumes else where
             after: str | None = None
             while True:

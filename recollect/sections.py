@@ -19,7 +19,8 @@ from recollect.episodes import covered
 from recollect.index import Notes, PartitionIndex
 from recollect.layers import FACT_LAYERS, LAYERS, SECTIONS
 from recollect.pace import Pace, apart
-from recollect.policies.facts import SURE, faded
+from recollect.policies.beliefs import faded
+from recollect.policies.facts import SURE
 from recollect.policies.fencing import safe
 from recollect.policies.graph_views import Entity, Relation, Web
 from recollect.policies.graphs import SAID_BY_FACTS, USER

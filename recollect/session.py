@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import conversation, validate
 from recollect.arguments import call, key
+from recollect.branches import branch
 from recollect.context_policy import ContextPolicy
-from recollect.conversation import Conversation, Message, SessionInfo
+from recollect.conversation import Conversation, Message, SessionInfo, said_in
 from recollect.customizations import Customization, Customizations
 from recollect.episodes import Episode
 from recollect.errors import NotFound, ValidationError
-from recollect.filters import Filter
 from recollect.handles import Handle, told_owner
 from recollect.policies.quarantine import is_aside
 from recollect.records import Hit, Record, Scope, as_datetime
+from recollect.windows import Windows
 from recollect.working import Working
 
 if TYPE_CHECKING:
@@ -39,10 +40,14 @@ class Session(Handle):
         self._flow = flow
         self._scope = scope
         self._user = user
-        self._conversation = Conversation(flow.ledger, scope, flow.settings, flow.count)
+        self._conversation = Conversation(flow.ledger, scope, flow.settings)
 
     def __repr__(self) -> str:
         return f"<Session {self.id!r} of {told_owner(replace(self._scope, session=''))}>"
+
+    @property
+    def _windows(self) -> Windows:
+        return Windows(self._flow.ledger, self._scope, self._flow.settings, self._flow.count)
 
     @property
     def id(self) -> str:
@@ -160,7 +165,7 @@ class Session(Handle):
         >>> [message.content for message in await chat.window("last_turns", turns=1)]
         ['I like dark mode.', 'Noted!']
         """
-        records = await self._conversation.window(strategy, messages=messages, turns=turns, tokens=tokens)
+        records = await self._windows.window(strategy, messages=messages, turns=turns, tokens=tokens)
         return [Message.from_record(record) for record in records]
 
     async def messages(
@@ -173,7 +178,7 @@ class Session(Handle):
         >>> len(page), after is None
         (2, True)
         """
-        where = Filter(self._scope.partition, layers=("conversation",), session=self._scope.session)
+        where = said_in(self._scope.partition, self._scope.session)
         page = await self._flow.ledger.list(
             where, newest_first=bool(newest_first), limit=validate.limit(limit), after=validate.cursor(after)
         )
@@ -204,7 +209,7 @@ class Session(Handle):
         ['user', 'assistant', 'user']
         """
         chosen = ContextPolicy.of(policy, layers=layers, sections=sections, window=window, quality=quality)
-        return await self._flow.context(self._scope, self._conversation, query, max_tokens, chosen, at, model)
+        return await self._flow.context(self._scope, self._windows, query, max_tokens, chosen, at, model)
 
     async def search_memory(
         self,
@@ -240,7 +245,7 @@ class Session(Handle):
 
     async def compress(self) -> bool:
         """Fold the first half of what is not yet summarised into the running summary now."""
-        return await self._conversation.compress()
+        return await self._windows.summary.compress()
 
     async def info(self) -> SessionInfo:
         """The session as `sessions` lists it: title, counts, last activity. Raises `NotFound` if it has no messages."""
@@ -264,7 +269,7 @@ class Session(Handle):
         >>> plan_b = await chat.branch(said[0].id, into="plan-b")
         """
         scope = replace(self._scope, session=validate.identifier(into, "into"))
-        await self._conversation.branch(validate.identifier(message_id, "message_id"), scope)
+        await branch(self._flow.ledger, self._scope, validate.identifier(message_id, "message_id"), scope)
         return Session(self._flow, scope, self._user)
 
     async def export(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """How the history of a fact lies in records: its head holds the current spell, and earlier spells lie in `past`.
 
-A spell is one value and the time for which it was true; see `policies/facts.py`, which decides what becomes of it.
+A spell is one value and the time for which it was true. `policies/facts.py` decides what becomes of it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 
 from recollect.layers import FACT_LAYERS, own_data
 from recollect.long_term import past_ids, past_of
-from recollect.policies.facts import Timeline, of_spell
+from recollect.policies.facts import Timeline
 from recollect.policies.graphs import SAID_BY_FACTS
 from recollect.policies.keys import PEOPLE
+from recollect.policies.spells import of_spell
 from recollect.records import Job, Partition, Record, new_id
 
 SAID_IN_GRAPH = {*SAID_BY_FACTS.values(), "hometown", *PEOPLE}

@@ -724,6 +724,10 @@ class User(Opened):
         """
         return self._running.run("User.history", self._inner.history(id))
 
+    def histories(self, ids: Sequence[str]) -> list[list[Record]]:
+        """The histories of the memories with these ids, in the order asked; missing ones are skipped."""
+        return self._running.run("User.histories", self._inner.histories(ids))
+
     def list_memories(
         self,
         *,
@@ -968,6 +972,10 @@ class Org(Opened):
         [True]
         """
         return self._running.run("Org.history", self._inner.history(id))
+
+    def histories(self, ids: Sequence[str]) -> list[list[Record]]:
+        """The histories of the memories with these ids, in the order asked; missing ones are skipped."""
+        return self._running.run("Org.histories", self._inner.histories(ids))
 
     def list_memories(
         self,

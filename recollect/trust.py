@@ -24,7 +24,7 @@ from recollect.errors import NotFound, ValidationError
 from recollect.layers import PUBLIC_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import Ledger
-from recollect.policies.facts import Telling
+from recollect.policies.spells import Telling
 from recollect.policies.ties import UNLEARNED
 from recollect.policies.unlearning import Gone, Undo
 from recollect.quarantine import Quarantine

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from recollect.contents import result_text
 from recollect.conversation import Message
 from recollect.policies.shells import HOLE, KEEPERS, readable
-from recollect.validate import result_text
 
 
 def unfolded(message: Message) -> list[Message]:

@@ -17,15 +17,9 @@ from recollect.layers import FACT_LAYERS, GRAPH_LAYERS
 from recollect.learning import learn_jobs
 from recollect.ledger import UPDATE_TRIES, Ledger
 from recollect.long_term import past_states
-from recollect.policies.facts import Telling
+from recollect.policies.spells import Telling
 from recollect.policies.unlearning import Gone, Place, Undo, again, heard_again, is_of, turned, without
-from recollect.policies.unlearning_graphs import (
-    Left,
-    graph_again,
-    graph_without,
-    learning_again,
-    learning_without,
-)
+from recollect.policies.unlearning_graphs import Left, graph_again, graph_without, learning_again, learning_without
 from recollect.records import Changes, Partition, Record, enrich_jobs, in_portions, payload_of
 from recollect.spells import entry_of, follow_jobs, spell_of
 from recollect.stores.contract import OPERATIONS_MAX, PAYLOAD_MAX_BYTES
@@ -221,15 +215,10 @@ class Unlearning:
             held, past = await self._held(index, layers)
             records = [*held, *past]
             known = {record.id: record for record in records}
-            left = decide(records)
-            if attempt == 0:
-                for id, after in left.items():
-                    if known[id].layer != "past" and not known[id].data.get("alias"):
-                        done[known[id].layer] += _difference([known[id]], [after], counts)
+            changed = [(known[id], after) for id, after in decide(records).items()]
+            done = done if attempt else _counted(changed, counts)
             # What rests on an entity goes before it, so that a crash leaves no dangling records.
-            steps = sorted(
-                ((known[id], after) for id, after in left.items()), key=lambda step: step[0].layer == "entity"
-            )
+            steps = sorted(changed, key=lambda step: step[0].layer == "entity")
             try:
                 for some in () if dry_run else _portions(steps):
                     await self._ledger.commit(self._changes(some))
@@ -248,6 +237,15 @@ class Unlearning:
         layers = self._ledger.layers
         refs = tuple(r.id for r in put if layers[r.layer].embedded and r.content and r.vector is None)
         return Changes(self._partition, put=put, enqueue=enrich_jobs(self._partition, refs, self._ledger.clock()))
+
+
+def _counted(steps: Iterable[Step], counts: Counts) -> Counter[str]:
+    """How many records change, by layer: without earlier states, and without the records of further names."""
+    done: Counter[str] = Counter()
+    for before, after in steps:
+        if before.layer != "past" and not before.data.get("alias"):
+            done[before.layer] += _difference([before], [after], counts)
+    return done
 
 
 def _difference(before: Sequence[Record], after: Sequence[Record | None], counts: Counts) -> int:

@@ -17,10 +17,11 @@ from recollect.kept_words import KeptWords, Messages, read_with
 from recollect.layers import FACT_LAYERS
 from recollect.pace import apart
 from recollect.policies.keys import KEYS
-from recollect.policies.scoring import Talk
-from recollect.postings import Vocabulary, Words, vocabulary
+from recollect.policies.turn_scoring import Talk
+from recollect.postings import Words
 from recollect.records import Record
 from recollect.shelf import Shelf
+from recollect.vocabulary import Vocabulary, vocabulary
 
 READ_ROWS, READ_CHARACTERS = 500, 100_000
 """Rows whose words are read before yielding to other tasks, and how long their texts may be together."""

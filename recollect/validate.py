@@ -1,9 +1,11 @@
-"""The single entry gate: every limit and every check on incoming data.
+"""The single entry gate: every limit, and the checks on incoming data.
 
 Python, REST, MCP, the command line and the importers all pass through here, so a value means the
 same everywhere and no store gets one that it cannot keep. A check returns the value, made of plain
 types and otherwise exactly as it was given, or raises the typed error that names the field, says
-what is allowed, and never carries the value. docs/limits.md describes this file for readers.
+what is allowed, and never carries the value. Messages pass through `contents.py`, filters through
+`conditions.py` and JSON text through `json_text.py`, which use the checks here. docs/limits.md
+describes all of it for readers.
 """
 
 from __future__ import annotations
@@ -11,16 +13,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from recollect.errors import TooLarge, ValidationError
-from recollect.filters import FIELDS, METADATA_KEY, OPERATORS, TIME_FIELDS, All, Condition, Either, Not, Test
+from recollect.filters import METADATA_KEY
 from recollect.layers import PUBLIC_LAYERS, SECTIONS
-from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS, TRUSTS
+from recollect.records import DAY_MS, HOUR_MS, MINUTE_MS
 
 T = TypeVar("T")
 
@@ -68,7 +70,7 @@ RESERVED_METADATA = frozenset(
 
 # ── Names and texts ──────────────────────────────────────────────────────────────────────────────
 
-_NOT_UNICODE = "must be valid Unicode, without lone surrogates or broken UTF-8"
+NOT_UNICODE = "must be valid Unicode, without lone surrogates or broken UTF-8"
 
 # Control characters and line ends break logs and protocols, braces choose a Redis slot, and lone
 # surrogates are not characters at all.
@@ -102,14 +104,9 @@ def agent(value: object, field: str = "agent") -> str:
     return "" if value is None or value == "" else identifier(value, field)
 
 
-def name(value: object, field: str = "name") -> str | None:
-    """The name of a speaker or tool, or None. The rules are those of ids."""
-    return optional_identifier(value, field)
-
-
 def text(value: object, field: str = "content", max_bytes: int = LIMITS.text_bytes) -> str:
     """Text that is not blank, kept to the last character, including NUL and zero-width ones."""
-    checked = _text_within(value, field, max_bytes)
+    checked = text_within(value, field, max_bytes)
     if not checked or checked.isspace():
         raise ValidationError("must not be empty or only whitespace", field=field)
     return checked
@@ -124,13 +121,13 @@ def choice(value: object, options: Collection[str], field: str) -> str:
     """One of these names, spelled exactly."""
     if isinstance(value, str) and value in options:
         return str.__str__(value)
-    raise ValidationError(f"must be one of {', '.join(options)}{_meant(value, options)}", field=field)
+    raise ValidationError(f"must be one of {', '.join(options)}{meant(value, options)}", field=field)
 
 
-def _meant(value: object, options: Iterable[str]) -> str:
+def meant(value: object, options: Iterable[str]) -> str:
     """Asks about the option that this is nearly spelled like; empty if there is none. It says nothing of the value.
 
-    >>> _meant("longterm", ["long_term", "fact"])
+    >>> meant("longterm", ["long_term", "fact"])
     '; did you mean long_term?'
     """
     near = get_close_matches(value[: LIMITS.id_chars], options, n=1, cutoff=0.7) if isinstance(value, str) else []
@@ -205,19 +202,20 @@ def string(value: object, field: str) -> str:
     raise ValidationError(f"must be a string, not {type(value).__name__}", field=field)
 
 
-def _text_within(value: object, field: str, max_bytes: int) -> str:
+def text_within(value: object, field: str, max_bytes: int) -> str:
+    """Text of any kind, also blank, that is not too long."""
     checked = value if type(value) is str else string(value, field)
     size: int | None = len(checked)
     if not checked.isascii() and len(checked) <= max_bytes:
-        size = _utf8_bytes(checked)
+        size = utf8_bytes(checked)
     if size is None:
-        raise ValidationError(_NOT_UNICODE, field=field)
+        raise ValidationError(NOT_UNICODE, field=field)
     if size > max_bytes:
         raise TooLarge(f"must have at most {max_bytes} bytes of UTF-8", field=field)
     return checked
 
 
-def _utf8_bytes(value: str) -> int | None:
+def utf8_bytes(value: str) -> int | None:
     """Its length as UTF-8; None if it cannot be encoded because it contains a lone surrogate."""
     try:
         return len(value.encode())
@@ -347,7 +345,7 @@ def _from_one_to(value: object, most: int, field: str) -> int:
 
 # ── JSON values ──────────────────────────────────────────────────────────────────────────────────
 
-_write_json = json.JSONEncoder(
+write_json = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
 ).encode  # fmt: skip
 
@@ -392,7 +390,7 @@ def json_value(
     """
     copy = _Copy(field, max_bytes, keys, key_rule)
     checked = copy.of(value, None, depth)
-    if copy.count * _BYTES_PER_COUNT > max_bytes and len(_write_json(checked).encode()) > max_bytes:
+    if copy.count * _BYTES_PER_COUNT > max_bytes and len(write_json(checked).encode()) > max_bytes:
         raise copy.over_size()
     return checked
 
@@ -415,10 +413,11 @@ def metadata(value: object, field: str = "metadata") -> dict[str, Any]:
 
 def working(value: object, field: str = "working") -> Any:
     """The state of a task: any JSON, so that a typed model can be kept in it."""
-    return _structure(value, field, LIMITS.working_bytes)
+    return structure(value, field, LIMITS.working_bytes)
 
 
-def _structure(value: object, field: str, max_bytes: int) -> Any:
+def structure(value: object, field: str, max_bytes: int) -> Any:
+    """JSON that nests as states, parts and tool calls do."""
     return json_value(value, field, max_bytes=max_bytes, depth=LIMITS.structure_depth, keys=LIMITS.structure_keys)
 
 
@@ -467,8 +466,8 @@ class _Copy:
         self.count += len(value) + 2
         if self.count > self.max_bytes:
             raise self.over_size()
-        if not value.isascii() and _utf8_bytes(value) is None:
-            raise self._refused(_NOT_UNICODE, path)
+        if not value.isascii() and utf8_bytes(value) is None:
+            raise self._refused(NOT_UNICODE, path)
         return str.__str__(value)
 
     def _number(self, value: int | float, path: _Path) -> int | float:
@@ -494,102 +493,6 @@ class _Copy:
         return self.field + "".join(reversed(steps))
 
 
-# ── Messages ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What a message says: its text, for search, and its parts if it came in parts."""
-
-    text: str
-    parts: list[dict[str, Any]] | None = None
-
-
-def content(value: object, field: str = "content", *, may_be_empty: bool = False) -> Content:
-    """Text, or a list of parts that are kept exactly; their text is joined for search.
-
-    `may_be_empty` is for a message that only calls tools and has nothing to say.
-    """
-    if isinstance(value, (list, tuple)):
-        return _in_parts(value, field, may_be_empty)
-    if not may_be_empty:
-        return Content(text(value, field))
-    return Content("" if value is None else _text_within(value, field, LIMITS.text_bytes))
-
-
-def tool_calls(value: object, field: str = "tool_calls") -> list[dict[str, Any]]:
-    """The calls that a message makes; each has an id of its own that its result will name."""
-    if not isinstance(value, (list, tuple)):
-        raise ValidationError("must be a list of tool calls", field=field)
-    if len(value) > LIMITS.tool_calls:
-        raise TooLarge(f"must have at most {LIMITS.tool_calls} tool calls", field=field)
-    calls: list[dict[str, Any]] = _structure(value, field, LIMITS.tool_calls_bytes)
-    ids = {
-        identifier(_member(call, "id", f"{field}[{place}]"), f"{field}[{place}].id") for place, call in enumerate(calls)
-    }
-    if len(ids) < len(calls):
-        raise ValidationError("must not have the same id twice", field=field)
-    return calls
-
-
-def _in_parts(value: Sequence[object], field: str, may_be_empty: bool) -> Content:
-    parts: list[dict[str, Any]] = _structure(value, field, LIMITS.text_bytes)
-    texts = [_part_text(part, f"{field}[{place}]") for place, part in enumerate(parts)]
-    joined = "\n".join(each for each in texts if each)
-    says_nothing = not joined.strip() and all(part["type"] == "text" for part in parts)
-    if says_nothing and not may_be_empty:
-        raise ValidationError("must not be empty or only whitespace", field=field)
-    return Content(joined, parts)
-
-
-def _part_text(part: object, field: str) -> str:
-    kind = choice(_member(part, "type", field), _PARTS, f"{field}.type")
-    return _PARTS[kind](part, field)
-
-
-def _spoken(part: Any, field: str) -> str:
-    return string(_member(part, "text", field), f"{field}.text")
-
-
-def _image(part: Any, field: str) -> str:
-    address = _member(_member(part, "image_url", field), "url", f"{field}.image_url")
-    text(address, f"{field}.image_url.url")
-    return ""
-
-
-def _call(part: Any, field: str) -> str:
-    identifier(_member(part, "id", field), f"{field}.id")
-    return ""
-
-
-def _result(part: Any, field: str) -> str:
-    optional_identifier(part.get("tool_call_id"), f"{field}.tool_call_id")
-    return result_text(part)
-
-
-def result_text(part: Mapping[str, Any]) -> str:
-    """The text of a result: its content as a string, or the text parts of its content."""
-    said = part.get("content")
-    if isinstance(said, str):
-        return said
-    blocks = said if isinstance(said, list) else []
-    return "\n".join(each for block in blocks if isinstance(block, dict) and isinstance(each := block.get("text"), str))
-
-
-_PARTS: dict[str, Callable[[Any, str], str]] = {
-    "text": _spoken,
-    "image_url": _image,
-    "tool_call": _call,
-    "tool_result": _result,
-}
-
-
-def _member(value: object, key: str, field: str) -> Any:
-    if isinstance(value, dict) and key in value:
-        return value[key]
-    raise ValidationError(f"must be an object with {key}", field=field)
-
-
 # ── Lifetimes ────────────────────────────────────────────────────────────────────────────────────
 
 LIFE_DAYS_MAX = 3_650
@@ -597,7 +500,7 @@ KEPT = "kept"
 """The lifetime of what does not expire."""
 
 _LIFE = re.compile(r"([1-9][0-9]{0,5})(m|h|d|w)\Z")
-_UNIT_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
+UNIT_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
 
 
 def life_ms(value: object, field: str) -> int:
@@ -607,7 +510,7 @@ def life_ms(value: object, field: str) -> int:
     True
     """
     found = _LIFE.match(value) if isinstance(value, str) else None
-    life = int(found[1]) * _UNIT_MS[found[2]] if found else 0
+    life = int(found[1]) * UNIT_MS[found[2]] if found else 0
     if not 0 < life <= LIFE_DAYS_MAX * DAY_MS:
         raise ValidationError(f"must be a duration such as 90d, 12h or 30m, at most {LIFE_DAYS_MAX} days", field=field)
     return life
@@ -622,246 +525,6 @@ def lives(value: Mapping[str, str]) -> dict[str, int | None]:
     return {
         layer(name, "lives"): None if life == KEPT else life_ms(life, f"lives.{name}") for name, life in value.items()
     }
-
-
-# ── Filters ──────────────────────────────────────────────────────────────────────────────────────
-
-_RANGES = ("gt", "gte", "lt", "lte")
-_AGO = re.compile(r"-([0-9]{1,6})(m|h|d|w)\Z")
-
-_NAMED: dict[str, Callable[[object, str], Any]] = {
-    "id": identifier,
-    "session": identifier,
-    "agent": identifier,
-    "name": identifier,
-    "layer": layer,
-    "role": role,
-    "trust": lambda value, field: choice(value, TRUSTS, field),
-}
-_NUMBERS = ("importance", "confidence")
-_KEYS = (*FIELDS, "metadata.NAME", "and", "or", "not")
-
-
-def where(value: object, *, at: int | None = None) -> Condition | None:
-    """A filter written as JSON, converted to the values that stores understand; None stays None.
-
-    The keys of one object must all hold. `at` is the time from which "-7d" counts back.
-
-    >>> where({"importance": {"gte": 0.5}})
-    Test(field='importance', op='gte', value=0.5)
-    """
-    return None if value is None else _Conditions(at).of(value, LIMITS.filter_depth)
-
-
-class _Conditions:
-    """Reads one filter and counts its tests."""
-
-    __slots__ = ("at", "count")
-
-    def __init__(self, at: int | None) -> None:
-        self.at = at
-        self.count = 0
-
-    def of(self, value: object, depth: int) -> Condition:
-        # An empty filter means everything or nothing, depending on whom you ask. Leaving out a
-        # condition must never forget all of a user's memories.
-        if not isinstance(value, dict) or not value:
-            raise ValidationError('must be an object with a condition, such as {"layer": "fact"}', field="where")
-        if depth == 0:
-            raise ValidationError(f"must not nest deeper than {LIMITS.filter_depth}", field="where")
-        return _joined(All, [self._entry(key, each, depth - 1) for key, each in value.items()])
-
-    def _entry(self, key: object, value: object, depth: int) -> Condition:
-        if key == "not":
-            return Not(self.of(value, depth))
-        if key not in ("and", "or"):
-            return self._field(key, value)
-        if not isinstance(value, (list, tuple)) or not value:
-            raise ValidationError(f"must be a list with at least one condition in `{key}`", field="where")
-        return _joined(All if key == "and" else Either, [self.of(each, depth) for each in value])
-
-    def _field(self, key: object, value: object) -> Condition:
-        if not isinstance(key, str) or not _is_field(key):
-            raise ValidationError(f"{_unknown_key(key)}; the keys are {', '.join(_KEYS)}", field="where")
-        if isinstance(value, dict):
-            asked = value
-        else:
-            asked = {"in" if isinstance(value, (list, tuple)) else "eq": value}
-        tests = [Test(str.__str__(key), op, self._operand(key, op, each)) for op, each in asked.items()]
-        self.count += len(tests)
-        if self.count > LIMITS.filter_tests:
-            raise TooLarge(f"must have at most {LIMITS.filter_tests} tests", field="where")
-        if not tests:
-            raise ValidationError(f"must have an operator ({', '.join(OPERATORS)})", field=f"where.{key}")
-        _refuse_impossible_range(tests, f"where.{key}")
-        return _joined(All, tests)
-
-    def _operand(self, key: str, op: object, value: object) -> Any:
-        field = f"where.{key}"
-        allowed = [each for each in OPERATORS if key not in _NAMED or each not in _RANGES]
-        if op not in allowed:
-            raise ValidationError(f"must use one of {', '.join(allowed)}{_meant(op, allowed)}", field=field)
-        if op == "exists":
-            if isinstance(value, bool):
-                return value
-            raise ValidationError("must be true or false for `exists`", field=field)
-        if op != "in":
-            return self._operand_of_one(key, value, field, in_range=op in _RANGES)
-        if not isinstance(value, (list, tuple)) or not value:
-            raise ValidationError("must be a list with at least one value for `in`", field=field)
-        if len(value) > LIMITS.filter_values:
-            raise TooLarge(f"must have at most {LIMITS.filter_values} values for `in`", field=field)
-        return tuple(self._operand_of_one(key, each, field) for each in value)
-
-    def _operand_of_one(self, key: str, value: object, field: str, in_range: bool = False) -> Any:
-        if value is None:
-            raise ValidationError('must not be null; use {"exists": false}', field=field)
-        if key in _NAMED:
-            return _NAMED[key](value, field)
-        if key in _NUMBERS:
-            return unit_interval(value, field)
-        if key in TIME_FIELDS:
-            return self._time(value, field)
-        return _label(value, field, in_range)
-
-    def _time(self, value: object, field: str) -> int | None:
-        ago = _AGO.match(value) if isinstance(value, str) else None
-        if ago is None:
-            return moment(value, field)
-        if self.at is None:
-            raise ValidationError("must be a fixed time here, such as 2026-03-01T09:30:00Z", field=field)
-        return moment(self.at - int(ago[1]) * _UNIT_MS[ago[2]], field)
-
-
-def _is_field(key: str) -> bool:
-    prefix, _, label = key.partition(".")
-    return key in FIELDS or (prefix == "metadata" and metadata_key(label) and label not in RESERVED_METADATA)
-
-
-def _unknown_key(key: object) -> str:
-    """Name the key, which is not content, and what may have been meant by it."""
-    if not isinstance(key, str):
-        return "a key must be text"
-    told = f"unknown key {key if metadata_key(key) else ascii(key[:40])}"
-    head, dot, label = key.partition(".")
-    if get_close_matches(head[:40], ["metadata"], cutoff=0.7):
-        label = label or "NAME"
-    else:
-        told += _meant(key, FIELDS)
-        label = "" if dot else key
-    is_label = metadata_key(label) and label not in RESERVED_METADATA
-    return f"{told}; for a label of your own use metadata.{label}" if is_label else told
-
-
-def _label(value: object, field: str, in_range: bool) -> str | int | float | bool:
-    if isinstance(value, str):
-        return _text_within(value, field, LIMITS.filter_text_bytes)
-    if not isinstance(value, (int, float)) or (in_range and isinstance(value, bool)):
-        raise ValidationError("must be a string or a number (or, where it is not a range, true or false)", field=field)
-    checked: int | float | bool = json_value(value, field, max_bytes=LIMITS.filter_text_bytes)
-    return checked
-
-
-def _refuse_impossible_range(tests: Sequence[Test], field: str) -> None:
-    bounds = [test for test in tests if test.op in _RANGES]
-    if len({isinstance(test.value, str) for test in bounds}) > 1:
-        raise ValidationError("must not mix text and numbers in one range", field=field)
-    lows = [test.value for test in bounds if test.op in ("gt", "gte")]
-    highs = [test.value for test in bounds if test.op in ("lt", "lte")]
-    if lows and highs and max(lows) > min(highs):
-        raise ValidationError("must not start after it ends", field=field)
-
-
-def _joined(join: type[All] | type[Either], conditions: Sequence[Condition]) -> Condition:
-    return conditions[0] if len(conditions) == 1 else join(tuple(conditions))
-
-
-# ── JSON text, of files and bodies ───────────────────────────────────────────────────────────────
-
-
-class _NotStrict(ValueError):
-    """JSON that two readers would understand in different ways."""
-
-
-def json_text(raw: str | bytes, field: str, *, max_bytes: int = LIMITS.body_bytes) -> Any:
-    """The value of a JSON text, if every JSON reader would understand it the same way.
-
-    >>> json_text('{"a": [1, 2.5, null]}', "body")
-    {'a': [1, 2.5, None]}
-    """
-    document = _decoded(raw, field, max_bytes)
-    value, problem = _read_strictly(document)
-    if problem is None and _is_deeper(value, LIMITS.body_depth):
-        problem = f"must not nest deeper than {LIMITS.body_depth}"
-    # Escapes can spell a lone surrogate: {"a": "\ud800"} is ASCII, but not text.
-    if problem is None and "\\ud" in document.lower() and _utf8_bytes(_write_json(value)) is None:
-        problem = _NOT_UNICODE
-    if problem is not None:
-        raise ValidationError(problem, field=field)
-    return value
-
-
-def _decoded(raw: str | bytes, field: str, max_bytes: int) -> str:
-    if not isinstance(raw, (str, bytes)):
-        raise ValidationError(f"must be JSON text, not {type(raw).__name__}", field=field)
-    if len(raw) > max_bytes:
-        raise TooLarge(f"must have at most {max_bytes} bytes", field=field)
-    document = raw if isinstance(raw, str) else raw.decode("utf-8", "surrogateescape")
-    _text_within(document, field, max_bytes)
-    if document.startswith("\ufeff"):
-        raise ValidationError("must not start with a byte order mark; save it as plain UTF-8", field=field)
-    return document
-
-
-def _read_strictly(document: str) -> tuple[Any, str | None]:
-    """The value, or what is wrong. The reader's errors hold the whole text, so they stop here."""
-    try:
-        return _STRICT.decode(document), None
-    except json.JSONDecodeError as error:
-        return None, f"must be one JSON document; it is invalid at line {error.lineno}, column {error.colno}"
-    except _NotStrict as error:
-        return None, str(error)
-    except RecursionError:
-        return None, f"must not nest deeper than {LIMITS.body_depth}"
-
-
-def _is_deeper(value: object, depth: int) -> bool:
-    level: list[Any] = [value]
-    for _ in range(depth + 1):
-        level = [each for each in level if isinstance(each, (dict, list))]
-        if not level:
-            return False
-        level = [child for each in level for child in (each.values() if isinstance(each, dict) else each)]
-    return True
-
-
-def _object_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise _NotStrict("must not have the same key twice in one object")
-    return value
-
-
-def _no_constant(_: str) -> float:
-    raise _NotStrict("must not contain NaN or Infinity")
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if math.isinf(value):
-        raise _NotStrict("must not contain a number beyond the range of a double")
-    return value
-
-
-def _within_63_bits(digits: str) -> int:
-    if len(digits) > 20 or abs(value := int(digits)) > LIMITS.integer_max:
-        raise _NotStrict("must not contain a whole number beyond 63 bits")
-    return value
-
-
-_STRICT = json.JSONDecoder(
-    object_pairs_hook=_object_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_within_63_bits
-)
 
 
 # ── Facts, learnings and instructions ────────────────────────────────────────────────────────────
@@ -899,7 +562,7 @@ def named_fields(
 
 def reason(value: object, field: str = "reason") -> str:
     """Why something was done, for whoever looks later; it may be empty."""
-    return _text_within(value, field, REASON_BYTES)
+    return text_within(value, field, REASON_BYTES)
 
 
 def learning(value: object, field: str = "content") -> str:

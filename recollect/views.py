@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.conversation import fold_job
 from recollect.episodes import remake_jobs, resting_episodes
 from recollect.layers import LAYERS
 from recollect.ledger import Ledger
 from recollect.long_term import drop_past
 from recollect.policies.recurring import RESTS_ON, told_from
 from recollect.records import Changes, Job, Partition, Record
+from recollect.running_summary import fold_job
 from recollect.stores.contract import OPERATIONS_MAX
 
 if TYPE_CHECKING:

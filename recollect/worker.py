@@ -16,7 +16,6 @@ from dataclasses import replace
 
 from recollect.agreement import Agreement
 from recollect.consolidation import Consolidation
-from recollect.conversation import Conversation
 from recollect.enrichment import Enrichment
 from recollect.episodes import Episodes
 from recollect.errors import Conflict, NotFound, RecollectError, Unavailable
@@ -29,6 +28,7 @@ from recollect.policies.tokens import TokenCounter
 from recollect.privacy import Privacy
 from recollect.reading import KINDS, Reading
 from recollect.records import MINUTE_MS, SECOND_MS, Changes, Job, Partition, Record, Scope, derived_id
+from recollect.running_summary import RunningSummary
 from recollect.settings import Settings
 from recollect.stores.contract import LeaseLost
 from recollect.trust import Trust
@@ -233,12 +233,12 @@ class Worker:
         held = list(jobs)
         async with self._keeping(held):
             for group in _groups(jobs):
-                if len(group) == 1 or not await self._enrich_together(group):
-                    for job in group:
-                        await self._run(job)
-                        held.remove(job)
-                else:
+                if len(group) > 1 and await self._enrich_together(group):
                     held[:] = [job for job in held if job not in group]
+                    continue
+                for job in group:
+                    await self._run(job)
+                    held.remove(job)
 
     async def _enrich_together(self, jobs: Sequence[Job]) -> bool:
         """Enrich for several jobs in one commit. If that fails, each has to be run separately."""
@@ -370,8 +370,8 @@ class Worker:
     async def _fold(self, job: Job) -> Changes:
         session, agent = job.refs
         scope = Scope(job.partition.org, job.partition.user, agent, session)
-        conversation = Conversation(self._ledger, scope, self._settings, self._count)
-        return await conversation.fold() or Changes(job.partition)
+        summary = RunningSummary(self._ledger, scope, self._settings, self._count)
+        return await summary.fold() or Changes(job.partition)
 
     async def _note(self, job: Job) -> Changes:
         idle_ms = self._settings.episode_idle_minutes * MINUTE_MS

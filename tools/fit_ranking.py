@@ -8,7 +8,7 @@ describes the format); a folder holds our own talks (tools/talks.py). One row of
 talk, by a softmax over the best candidates of each question, with the same features that search uses. Fit on data
 whose licence allows it: the rows that are shipped were fitted on LongMemEval (MIT), FriendsQA (Apache-2.0) and our
 own talks. Each data set counts the same, however many questions it has. The script prints the rows, ready for `TALK`
-in recollect/policies/scoring.py.
+in recollect/policies/turn_scoring.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from talks import read_talks
 from recollect.found import Question
 from recollect.index import PartitionIndex
 from recollect.interfaces.datasets import Case, Conversation, read_cases
-from recollect.policies.scoring import FEATURES, LEG_OF, TALK, WORDS_ALONE, Asked
+from recollect.policies.phrasing import Asked
+from recollect.policies.turn_scoring import FEATURES, LEG_OF, TALK, WORDS_ALONE
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder, embed_checked
 from recollect.recall import add_kin, turn_features

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from recollect.index import PartitionIndex
 from recollect.interfaces.quality import Asked, Case, read_cases, separation
-from recollect.policies.scoring import RARITY_ROWS, rarity, talk_scores
+from recollect.policies.scoring import RARITY_ROWS, rarity
+from recollect.policies.turn_scoring import talk_scores
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder
 

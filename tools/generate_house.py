@@ -43,21 +43,22 @@ Every file of the package, by room (folder), with the first sentence of its docs
    `policies/merging.py`.
 5. `learning.py`: drafts from `enrich/by_rules.py`; `profile.py`, `learnings.py` and `graph.py` decide about them in the
    light of what is known, by the rules of `policies/facts.py`, `policies/learnings.py` and `policies/graphs.py`.
-6. In further jobs: running summaries (`conversation.py`), `episodes.py`, what a model reads (`reading.py`),
+6. In further jobs: running summaries (`running_summary.py`), `episodes.py`, what a model reads (`reading.py`),
    `upkeep.py`.
 
 ## The walk of a question
 
 1. `session.py` or `user.py`: `get_context` or `search_memory`; `flow.py` passes it on.
-2. `recall.py`: understands the question (`policies/words.py`, `policies/dates.py`, `policies/asking.py`) and queries
-   the index.
+2. `recall.py`: understands the question (`policies/words.py`, `policies/phrasing.py`, `policies/dates.py`,
+   `policies/asking.py`) and queries the index.
 3. `indexes.py`: the user's index, caught up by revision; `index.py`: its contents. Records in `shelf.py`, the rows of
    each session in `session_rows.py`, meaning in `spaces.py` and `vectors.py`. What was read of the texts in
-   `uptake.py`: words in `postings.py` and `kinship.py`, neighbours and speakers in `arrangement.py`.
-4. `policies/scoring.py`: legs are scaled, weighted and added; `reranking.py` takes a second look when asked to, and
-   `precedence.py` puts what is true now before what is not. `found.py`: what was found, and why.
-5. `sections.py`: what each section of a prompt could hold; `packing.py` puts it into the budget, by
-   `policies/fitting.py`.
+   `uptake.py`: words in `vocabulary.py`, `postings.py` and `kinship.py`, neighbours and speakers in `arrangement.py`.
+4. `policies/scoring.py` and `policies/turn_scoring.py`: legs are scaled, weighted and added. `reranking.py` takes a
+   second look when asked to, and `precedence.py` puts what is true now before what is not. `found.py`: what was found,
+   and why.
+5. `sections.py`: what each section of a prompt could hold; `windows.py`: the newest messages. `packing.py` puts it
+   into the budget, by `policies/fitting.py`.
 6. `prompt.py`: the text, with memories fenced by `policies/fencing.py`. `context.py`: the result, with its sources and
    a report of what was left out. Nothing is written.
 """

@@ -36,7 +36,7 @@ from fit_ranking import cases_of, features_of, index_of
 from recollect.index import PartitionIndex
 from recollect.interfaces.datasets import ROLES, Asked, Case, Conversation, Turn
 from recollect.policies.passages import WORDS_MAX, beginning, ending, stretch
-from recollect.policies.scoring import talk_scores
+from recollect.policies.turn_scoring import talk_scores
 from recollect.policies.words import query_terms
 from recollect.providers import StaticEmbedder
 

@@ -45,16 +45,7 @@ from recollect.enrich.names import words
 from recollect.enrich.preferences import preferences
 from recollect.enrich.repairs import joined, repaired, was_repaired
 from recollect.enrich.retractions import retracted
-from recollect.enrich.sentences import (
-    HEAD_MAX,
-    OPENERS,
-    READ_MAX,
-    TAIL_MAX,
-    Sentence,
-    is_played,
-    lowered,
-    sentences,
-)
+from recollect.enrich.sentences import HEAD_MAX, OPENERS, READ_MAX, TAIL_MAX, Sentence, is_played, lowered, sentences
 from recollect.enrich.spelling import composed, spelled_out
 from recollect.enrich.values import Said, beginning, is_a_stay
 from recollect.enrich.withheld import is_withheld

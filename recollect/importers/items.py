@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, TypeGuard
 
-from recollect import validate
+from recollect import json_text, validate
 from recollect.errors import RecollectError, ValidationError
 from recollect.records import derived_id
 
@@ -252,7 +252,7 @@ def json_of(raw: object, field: str) -> Any:
     """The JSON in a cell of a table or a key in Redis."""
     if isinstance(raw, str):
         raw = raw.encode("utf-8", "surrogateescape")
-    return validate.json_text(raw if isinstance(raw, bytes) else b"", field, max_bytes=validate.LIMITS.body_bytes)
+    return json_text.parse(raw if isinstance(raw, bytes) else b"", field, max_bytes=validate.LIMITS.body_bytes)
 
 
 def object_of(raw: object, field: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from recollect import validate
+from recollect import json_text, validate
 from recollect.errors import RecollectError, TooLarge, ValidationError
 from recollect.importers.files import check_lines, open_file
 from recollect.importers.items import NO_SESSION, Expired, Imported, Item, Kind, Read, Source, Unnamed, refused
@@ -198,7 +198,7 @@ def parsed_line(line: bytes) -> dict[str, Any]:
     if len(line.rstrip(b"\r\n")) > LINE_BYTES:
         raise TooLarge(f"must have at most {LINE_BYTES} bytes", field="line")
     try:
-        value = validate.json_text(line.rstrip(b"\r\n"), "line")
+        value = json_text.parse(line.rstrip(b"\r\n"), "line")
     except ValidationError as error:
         reason = error.message.replace("at line 1, column", "at column")
         cut = "" if line.endswith(b"\n") else " (is the file cut off?)"

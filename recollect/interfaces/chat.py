@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -273,9 +274,7 @@ def talk(whose: Whose, session: str | None, agent: str, said: Sequence[str] | No
             talk = Talk(memory, owner, chat, agent, model=voice)
             if is_typed:
                 say(f"I remember what you tell me, in {place(whose.url)}. /help lists what else I can do.", style="dim")
-            for line in map(_command_of, lines):
-                if line == "/quit":
-                    return
+            for line in takewhile("/quit".__ne__, map(_command_of, lines)):
                 try:
                     runner.run(_hear(talk, line, whose.as_json, echo=not is_typed))
                 except RecollectError as error:

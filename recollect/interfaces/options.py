@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from recollect import validate
+from recollect import json_text
 from recollect.errors import NotFound, RecollectError, ValidationError
 from recollect.interfaces.output import progress
 from recollect.memory import Memory
@@ -148,7 +148,7 @@ def object_of(text: str | None, field: str) -> Any:
 def json_of(text: str, field: str) -> Any:
     """A value that was given as JSON. The usual mistake is to leave its quotes to the shell, which removes them."""
     try:
-        return validate.json_text(text, field)
+        return json_text.parse(text, field)
     except ValidationError as error:
         if not error.message.startswith("must be one JSON document"):
             raise

@@ -193,9 +193,7 @@ async def measure(cases: Iterable[Case], rankers: Sequence[Ranker], advance: Cal
                 done += 1
                 advance(done)
             if isinstance(ranker, Ours):
-                for question in case.questions:
-                    if question.abstain:
-                        row.unanswerable.append((await ranker.remember(question))[1])
+                row.unanswerable += [(await ranker.remember(each))[1] for each in case.questions if each.abstain]
     return rows
 
 

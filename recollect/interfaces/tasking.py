@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recollect import validate
+from recollect import json_text
 from recollect.errors import TooLarge, ValidationError
 from recollect.interfaces.options import json_of
 from recollect.interfaces.output import NOT_FOUND, emit, give, say, visible
@@ -89,7 +89,7 @@ def working_push(
 
 def _item(given: str) -> Any:
     try:
-        return validate.json_text(given, "item")
+        return json_text.parse(given, "item")
     except TooLarge:
         raise
     except ValidationError as error:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from recollect import validate
+from recollect import json_text
 from recollect.errors import ModelError, ValidationError
 
 ANSWER_BYTES = 256 * 1024
@@ -35,7 +35,7 @@ def decoded(text: object, schema: Mapping[str, Any]) -> Any:
         raise _failed("is not text")
     fenced = _FENCED.match(text)
     try:
-        value = validate.json_text(fenced[1] if fenced else text.strip(), "answer", max_bytes=ANSWER_BYTES)
+        value = json_text.parse(fenced[1] if fenced else text.strip(), "answer", max_bytes=ANSWER_BYTES)
     except ValidationError as error:
         raise _failed(error.message) from None  # the cause would contain the answer
     _check(value, schema, "answer")

@@ -1,4 +1,4 @@
-"""What becomes of a fact when more is said about it, and what was true or believed at a given time.
+"""What becomes of a fact when more is said about it.
 
     place     where a key is kept; a key that may have several values has a place for each of them
     spell     a value, and from when to when it was true
@@ -11,20 +11,33 @@ A claim is compared with the head alone, and the order in which claims arrive do
 that was said last is the current one, and what arrives late goes into the past. Only a claim that a value
 was never true concerns what is behind the head as well: what it had ended goes on. No spell is ever
 removed, and each remembers when its end became known, so that what was believed at any time can be
-reconstructed (`believed`).
+reconstructed (`beliefs.py`).
 """
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right, insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from recollect.policies.keys import Key, key_of, same_value
+from recollect.policies.keys import Key
 from recollect.policies.merging import normal
 from recollect.policies.quarantine import is_aside
+from recollect.policies.spells import (
+    UNHEARD,
+    Telling,
+    end_of,
+    ended_by,
+    has_value,
+    is_empty,
+    is_of_before,
+    is_start_told,
+    is_sure,
+    message_of,
+    of_place,
+    stands,
+    start_of,
+)
 from recollect.records import DAY_MS, Record, Source, derived_id, with_data, without_data
 
 SURE = 0.5
@@ -35,39 +48,16 @@ TELLINGS_KEPT = 32
 """How many tellings a spell remembers, the newest: when all of them are forgotten, so is the spell."""
 MARKS_KEPT, MARK_DIGITS = 64, 8
 """How many claims and texts a head remembers, so that each counts once, and the hex digits kept of each."""
-EVER = 2**62
-"""Later than any time: what is known at `EVER` is all that is known, whatever a clock says."""
 LOOSELY_MS = 60 * DAY_MS
 """How long something may have been over when it was still mentioned as true, in passing and without a beginning."""
 LEARNING = "learning"
 """The level of a language that somebody is learning, until it is said that they speak it."""
 ENDS_KEPT = 16
 """How many ends of values a head remembers, for spells that are only reported later."""
-UNTRUE = ("not_taken", "corrected", "rejected", "undone")
-"""The statuses of a spell that holds at no time."""
 
 TO_BE_FORGOTTEN = "the user asked to forget it"
 """The reason of a denial that does not say what was true instead: what it had ended stays ended."""
-UNHEARD = "unheard"
-"""In the data of a head: who said what was already rejected, as `mark:message`. If that is undone, they count."""
 UNHEARD_KEPT = 32
-_OF_PLACE = ("edits", "applied", "rejected", "ends", UNHEARD)
-"""What the data of a head keeps whichever value it has; everything else belongs to the spell."""
-
-
-class Telling(NamedTuple):
-    """That something was said: by which message, when and how surely, since when it is true, and what read it.
-
-    Without message and extractor, somebody told it outright. Spells keep their tellings as plain lists.
-    """
-
-    message: str | None
-    session: str | None
-    at: int
-    since: int
-    confidence: float
-    extractor: str | None
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,22 +213,10 @@ def _says_earlier(line: Timeline, claim: Claim, now: int) -> Timeline:
     If the head only began when it was said, nobody knows how long it was true, and the newer claim counts from there.
     """
     head = line.head
-    if _is_start_told(head):
+    if is_start_told(head):
         return line.then(head, _closed(_spell(head, claim, now), start_of(head), now))
     from_then = replace(claim, valid_from=start_of(head))
     return line.then(_spell(head, from_then, now), _closed(head, start_of(head), now))
-
-
-def _is_start_told(spell: Record) -> bool:
-    """Whether somebody said when it began, other than by saying that it is true."""
-    return spell.valid_from is not None and spell.valid_from != spell.data["first_seen"]
-
-
-def is_of_before(spell: Record, other: Record) -> bool:
-    """True for a spell that held before the other although it was said later: it does not replace it."""
-    said_later = spell.data["last_seen"] >= other.data["first_seen"] and is_sure(other) >= is_sure(spell)
-    of_before = start_of(spell) < start_of(other) and _is_start_told(other)
-    return said_later and of_before and spell.data["status"] == "learned" and not has_value(other, spell.data["value"])
 
 
 def _says_again(line: Timeline, claim: Claim, now: int) -> Timeline:
@@ -322,7 +300,10 @@ def _spell(head: Record, claim: Claim, now: int) -> Record:
     )
     ends = ((claim.valid_to, claim.telling), _end_told(head, claim.value), _end_told(head, ""))
     later = [(end, by) for end, by in ends if end is not None and end > claim.at]
-    return _ended_by(made, *min(later, key=lambda each: each[0]), now) if later else made
+    if not later:
+        return made
+    end, by = min(later, key=lambda each: each[0])
+    return _closed(made, end, now, by)
 
 
 def _reinforced(head: Record, claim: Claim, now: int) -> Record:
@@ -373,7 +354,7 @@ def _ends(line: Timeline, claim: Claim, now: int) -> Timeline:
         if _holds_against(head, claim):
             return line.then(head, _not_taken(head, claim, now)) if claim.value else line
         reason = {"reason": claim.reason} if claim.reason else {}
-        return line.then(_with_end(with_data(_ended_by(head, claim.until, claim.telling, now), **reason), claim))
+        return line.then(_with_end(with_data(_closed(head, claim.until, now, claim.telling), **reason), claim))
     known_end = _known_end(head, claim.value)
     if known_end == claim.until:
         return line
@@ -396,7 +377,7 @@ def _over_since(head: Record, claim: Claim) -> int:
 def _only_ended(head: Record, claim: Claim, now: int) -> Record:
     """A spell of which little is known except that it is over. It keeps no other value out of its place."""
     spell = with_data(_spell(head, claim, now), first_seen=None, last_seen=None)
-    return _ended_by(spell.with_(valid_from=claim.valid_from), claim.until, claim.telling, now)
+    return _closed(spell.with_(valid_from=claim.valid_from), claim.until, now, claim.telling)
 
 
 def _with_end(head: Record, claim: Claim) -> Record:
@@ -469,7 +450,7 @@ def _denied(spells: Sequence[Record], claim: Claim) -> list[int]:
 
 
 def _can_deny(spell: Record, claim: Claim) -> bool:
-    if not spell.data or not stands(spell) or _is_empty(spell):
+    if not spell.data or not stands(spell) or is_empty(spell):
         return False
     said_before = spell.data["last_seen"] <= claim.at
     return said_before and has_value(spell, claim.value) and not _holds_against(spell, claim)
@@ -480,30 +461,18 @@ def _resumes(line: Timeline, claim: Claim, now: int) -> Timeline:
     head = line.head
     if not head.data or claim.by not in ended_by(head):
         return line
-    ended = [each for each in head.data["ended"] if _message_of(each) != claim.by]
+    ended = [each for each in head.data["ended"] if message_of(each) != claim.by]
     ends = {mark: end for mark, end in head.data.get("ends", {}).items() if Telling(*end[1]).message != claim.by}
     data = {"ends": ends} | ({"ended": ended} if ended else {})
     resumed = with_data(without_data(head, "ended", "reason"), **data)
     return line.then(resumed.with_(valid_to=ended[-1][1] if ended else None))
 
 
-def ended_by(spell: Record) -> list[str]:
-    """The messages that told an end of it, where a message did."""
-    if spell.data["status"] in UNTRUE:
-        return []
-    return [message for each in spell.data.get("ended", ()) if (message := _message_of(each))]
-
-
-def _message_of(ended: Sequence[Any]) -> str | None:
-    """The message that told this end; None if it only follows from another value."""
-    return Telling(*ended[2]).message if len(ended) == 3 else None
-
-
 def _void(spell: Record, status: str, claim: Claim, now: int) -> Record:
     """The spell as one that was never true."""
     was = {"by": claim.telling, "status": spell.data["status"], "pinned": bool(spell.data.get("pinned"))}
     changed = with_data(spell, status=status, reason=claim.reason, pinned=False, voided=was)
-    return _ended_by(changed, min(start_of(spell), now), claim.telling, now)
+    return _closed(changed, min(start_of(spell), now), now, claim.telling)
 
 
 def _rejecting(head: Record, spells: Iterable[Record]) -> Record:
@@ -547,236 +516,12 @@ _DECISIONS: dict[str, Callable[[Timeline, Claim, int], Timeline]] = {
 }
 
 
-# ── Reading ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def believed(spells: Iterable[Record], known_at: int) -> list[Record]:
-    """The spells of one place as they were known at a given time, oldest first.
-
-    Each has the interval that it had by then: until its end, if that was known, and not beyond the
-    beginning of the next value. Adjoining spells of one value are joined. What was true at no time
-    (not taken, corrected, rejected) is included with an empty interval. Pass the spells with the
-    head last.
-    """
-    as_known = [_as_known(spell, known_at) for spell in spells if spell.created_at <= known_at]
-    if len(as_known) < 2:
-        return as_known  # nothing is before or after it, as with most facts
-    known = _without_overruled(as_known, known_at)
-    lasting = sorted(_around(spell for spell in known if not _is_empty(spell)), key=_interval)
-    begun = [spell for spell in lasting if spell.valid_from is not None]
-    sure = _bounded(_joined([spell for spell in begun if is_sure(spell, known_at)]))
-    unsure = _bounded(_joined([spell for spell in begun if not is_sure(spell, known_at)]))
-    begun = sorted([*sure, *(_yielding(spell, sure) for spell in unsure)], key=_interval)
-    held = _joined([spell for spell in begun if not _is_empty(spell)])
-    all_held = _bounded([*_only_vague(lasting), *held])
-    empty = [spell for spell in (*known, *begun) if _is_empty(spell)]
-    return sorted([*empty, *all_held], key=start_of)
-
-
-def in_force(spells: Iterable[Record], as_of: int, known_at: int) -> list[Record]:
-    """What was true at `as_of`, as far as it was known at `known_at`: one spell or none."""
-    found = [spell for spell in believed(spells, known_at) if start_of(spell) <= as_of < end_of(spell)]
-    # Only spells without a known beginning can overlap; the one that ended last is the nearest.
-    return found[-1:]
-
-
-def faded(record: Record, as_of: int) -> float:
-    """The confidence that is left at a given time: less for what changes easily, the longer nobody has said it."""
-    half_life_days = key_of(str(record.data.get("key", ""))).half_life_days
-    last = record.data.get("last_seen")
-    if half_life_days is None or not isinstance(last, int):
-        return record.confidence
-    age = max(as_of - last, 0)
-    return round(record.confidence * math.exp2(-age / (half_life_days * DAY_MS)), 4)
-
-
-def _as_known(spell: Record, known_at: int) -> Record:
-    """The spell with the end that was known by then."""
-    if "ended" not in spell.data:
-        return spell
-    known = [end for since, end, *_ in spell.data["ended"] if since <= known_at]
-    return spell.with_(valid_to=known[-1] if known else None)
-
-
-def _without_overruled(spells: Sequence[Record], known_at: int) -> list[Record]:
-    """The spells; those that were overruled by the value said next, from before they began, held at no time.
-
-    A claim that is heard late is compared with the head alone, which may know nothing of a correction before it.
-    """
-    standing = [place for place, spell in enumerate(spells) if stands(spell) and is_sure(spell, known_at)]
-    following = dict(zip(standing, next_said([spells[place] for place in standing]), strict=True))
-    return [
-        spell.with_(valid_to=spell.valid_from) if _never_held(spell, following.get(place)) else spell
-        for place, spell in enumerate(spells)
-    ]
-
-
-def next_said(standing: Sequence[Record]) -> list[Record | None]:
-    """For each of these spells, the first one of another value that was said after it and held at some time.
-
-    A value whose next one counts from before it never held: a correction counts from when the corrected value began.
-    """
-    found: list[Record | None] = [None] * len(standing)
-    held: list[tuple[Record, float]] = []
-    over = _overtaken(standing)
-    for place in sorted(range(len(standing)), key=lambda place: -standing[place].data["first_seen"]):
-        spell = standing[place]
-        found[place] = _next_of(spell, held)
-        if not _never_held(spell, found[place]):
-            held.append((spell, over[place]))
-    return found
-
-
-def _next_of(spell: Record, held: Sequence[tuple[Record, float]]) -> Record | None:
-    """The first of these that replaces a spell. Those said last stand first, so it is mostly the last one here."""
-    found: Record | None = None
-    for other, over in reversed(held):
-        if found is not None and other.data["first_seen"] > found.data["first_seen"]:
-            break
-        if over > start_of(spell) and _replaces(other, spell):
-            found = other
-    return found
-
-
-def _overtaken(standing: Sequence[Record]) -> list[float]:
-    """For each of these spells, when the first of those began that it was only before; infinity if it was of none."""
-    over = [math.inf] * len(standing)
-    said = sorted(range(len(standing)), key=lambda place: -standing[place].data["first_seen"])
-    begun: list[list[tuple[int, int]]] = [[], []]  # those said so far, by their beginning: all, and the sure ones
-    for place in sorted(range(len(standing)), key=lambda place: standing[place].data["last_seen"]):
-        spell = standing[place]
-        while said and standing[said[-1]].data["first_seen"] <= spell.data["last_seen"]:
-            other = said.pop()
-            for each in begun[: 1 + is_sure(standing[other])] if _is_start_told(standing[other]) else ():
-                insort(each, (start_of(standing[other]), other))
-        if spell.data["status"] == "learned":
-            among = begun[is_sure(spell)]
-            after = range(bisect_right(among, (start_of(spell), len(standing))), len(among))
-            told = (among[at] for at in after if is_of_before(spell, standing[among[at][1]]))
-            over[place] = next(told, (math.inf, 0))[0]
-    return over
-
-
-def _replaces(other: Record, spell: Record) -> bool:
-    """True for another value that was said later, and surely enough to replace this one."""
-    is_later = other.data["first_seen"] > spell.data["first_seen"]
-    return is_later and is_sure(other) >= is_sure(spell) and not has_value(other, spell.data["value"])
-
-
-def _never_held(spell: Record, following: Record | None) -> bool:
-    return following is not None and start_of(following) < start_of(spell)
-
-
-def _around(spells: Iterable[Record]) -> Iterator[Record]:
-    """The spells, each in parts where others held in between: "I live in Oslo" and "I lived in Rome in 2018".
-
-    Those others were told as over, with beginning and end, so the value that holds on holds again after them.
-    """
-    whole = list(spells)
-    between = sorted((spell for spell in whole if _is_told_as_over(spell)), key=_interval)
-    for spell in whole:
-        inside = [other for other in between if start_of(spell) < start_of(other) and end_of(other) < end_of(spell)]
-        yield from _parts(spell, inside) if inside and stands(spell) else (spell,)
-
-
-def _parts(spell: Record, inside: Sequence[Record]) -> Iterator[Record]:
-    since = start_of(spell)
-    for other in inside:
-        if since < start_of(other):
-            yield spell.with_(valid_from=since, valid_to=other.valid_from)
-        since = max(since, int(end_of(other)))
-    yield spell.with_(valid_from=since)
-
-
-def _is_told_as_over(spell: Record) -> bool:
-    """Whether nobody said that it is true, only from when to when it was, and surely."""
-    told_as_over = spell.data["last_seen"] is None and spell.data["status"] not in UNTRUE
-    return told_as_over and is_sure(spell) and spell.valid_from is not None and spell.valid_to is not None
-
-
-def _only_vague(spells: Sequence[Record]) -> list[Record]:
-    """Those that are only known to be over, unless more is known about the same spell."""
-    begun = [spell for spell in spells if spell.valid_from is not None]
-    return [
-        spell
-        for spell in spells
-        if spell.valid_from is None
-        and not any(has_value(spell, each.data["value"]) and start_of(each) < end_of(spell) for each in begun)
-    ]
-
-
-def _joined(spells: Sequence[Record]) -> list[Record]:
-    """Neighbours of one value, where one begins before the other has ended, as one spell."""
-    joined: list[Record] = []
-    for spell in spells:
-        before = joined[-1] if joined else None
-        if before is None or not has_value(before, spell.data["value"]) or end_of(before) < start_of(spell):
-            joined.append(spell)
-            continue
-        seen = max(before.data["seen"], spell.data["seen"])
-        last = max(spell, before, key=end_of)
-        surest = max(before.confidence, spell.confidence)
-        joined[-1] = with_data(last, seen=seen).with_(valid_from=before.valid_from, confidence=surest)
-    return joined
-
-
-def _bounded(spells: Sequence[Record]) -> list[Record]:
-    """The spells, none of which lasts beyond the beginning of the next, where that is known."""
-    bounded: list[Record] = []
-    next_start = math.inf
-    for spell in reversed(spells):
-        bounded.append(spell.with_(valid_to=int(next_start)) if next_start < end_of(spell) else spell)
-        next_start = next_start if spell.valid_from is None else spell.valid_from
-    return bounded[::-1]
-
-
-def _yielding(spell: Record, sure: Sequence[Record]) -> Record:
-    """An unsure spell, up to where a sure one begins; nothing of it if that began before."""
-    for other in sure:
-        if start_of(other) < end_of(spell) and start_of(spell) < end_of(other):
-            spell = spell.with_(valid_to=max(start_of(spell), start_of(other)))
-    return spell
-
-
 # ── Small questions ──────────────────────────────────────────────────────────────────────────────
-
-
-def start_of(spell: Record) -> int:
-    """When it began. What has no known beginning counts as before everything that has one."""
-    return -EVER if spell.valid_from is None else spell.valid_from
-
-
-def end_of(spell: Record) -> float:
-    return math.inf if spell.valid_to is None else spell.valid_to
-
-
-def _interval(spell: Record) -> tuple[int, float]:
-    return start_of(spell), end_of(spell) if spell.valid_from is None else 0
-
-
-def _is_empty(spell: Record) -> bool:
-    return end_of(spell) <= start_of(spell)
 
 
 def _is_vacant(head: Record) -> bool:
     """True when nothing is known here, or nothing that was ever said to be true and stood, or it is set aside."""
-    return not head.data or head.data["last_seen"] is None or _is_empty(head) or is_aside(head)
-
-
-def stands(spell: Record) -> bool:
-    """Whether it was said to be true, is not known to be untrue, and is not set aside."""
-    return spell.data["status"] not in UNTRUE and spell.data["last_seen"] is not None and not is_aside(spell)
-
-
-def is_to_come(spell: Record, value: str, at: int) -> bool:
-    """Whether the spell says that this value will be true, from later on."""
-    return bool(spell.data) and stands(spell) and start_of(spell) > at and has_value(spell, value)
-
-
-def is_sure(spell: Record, known_at: int = EVER) -> bool:
-    """Whether somebody had said it surely by then."""
-    sure_at = spell.data.get("sure_at")
-    return sure_at is not None and sure_at <= known_at
+    return not head.data or head.data["last_seen"] is None or is_empty(head) or is_aside(head)
 
 
 def _holds_against(head: Record, claim: Claim) -> bool:
@@ -791,33 +536,15 @@ def _holds_against(head: Record, claim: Claim) -> bool:
     return bool(kept) and claim.status == "learned" and claim.at < end_of(head)
 
 
-def has_value(spell: Record, value: str) -> bool:
-    return same_value(spell.data["value"], value)
+def _closed(spell: Record, end: int, now: int, *telling: Sequence[Any]) -> Record:
+    """The spell with this end, and when that became known; unchanged if it ended before.
 
-
-def _closed(spell: Record, end: int, now: int) -> Record:
-    """The spell with this end, and when that became known; unchanged if it ended before."""
+    With the `telling` that said so, unless the end only follows from another value.
+    """
     if spell.valid_to is not None and spell.valid_to <= end:
         return spell
-    return with_data(spell, ended=[*spell.data.get("ended", ()), [now, end]]).with_(valid_to=end)
-
-
-def _ended_by(spell: Record, end: int, telling: Sequence[Any], now: int) -> Record:
-    """The same for an end that somebody told, not one that only follows from another value."""
-    if spell.valid_to is not None and spell.valid_to <= end:
-        return spell
-    return with_data(spell, ended=[*spell.data.get("ended", ()), [now, end, telling]]).with_(valid_to=end)
-
-
-def of_place(head: Record) -> dict[str, Any]:
-    """The part of a head's data that stays whichever value it has."""
-    return {name: head.data[name] for name in _OF_PLACE if name in head.data}
+    return with_data(spell, ended=[*spell.data.get("ended", ()), [now, end, *telling]]).with_(valid_to=end)
 
 
 def _mark(value: str, *parts: str) -> str:
     return derived_id(normal(value), *parts)[:MARK_DIGITS]
-
-
-def of_spell(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a head's data that goes into the past with its spell."""
-    return {name: value for name, value in data.items() if name not in _OF_PLACE}

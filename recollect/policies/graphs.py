@@ -15,16 +15,7 @@ from typing import Any
 
 from recollect.layers import LAYERS
 from recollect.policies.merging import OF_MERGED, normal
-from recollect.records import (
-    Changes,
-    Record,
-    Scope,
-    Source,
-    derived_id,
-    enrich_jobs,
-    with_data,
-    without_data,
-)
+from recollect.records import Changes, Record, Scope, Source, derived_id, enrich_jobs, with_data, without_data
 
 USER = "user"
 """The name that stands for the user."""

@@ -68,14 +68,9 @@ def find(text: str, kinds: frozenset[str]) -> list[Secret]:
     lower = _lowered(text)
     known = [mask.span() for mask in _MASK.finditer(text)] if "[" in text else []
     numbers = not kinds.isdisjoint(_NUMERIC) and _NUMBER.search(text) is not None
-    found = []
-    for rule in RULES:
-        if rule.kind in kinds and (numbers or rule.kind not in _NUMERIC):
-            for match in rule.matches(text, lower):
-                span = rule.span(match)
-                if span is not None and not _touches(span, known):
-                    found.append(Secret(rule.kind, span))
-    return _joined(found)
+    rules = [rule for rule in RULES if rule.kind in kinds and (numbers or rule.kind not in _NUMERIC)]
+    spans = ((rule.kind, rule.span(match)) for rule in rules for match in rule.matches(text, lower))
+    return _joined([Secret(kind, span) for kind, span in spans if span is not None and not _touches(span, known)])
 
 
 def masked(text: str, kinds: frozenset[str]) -> tuple[str, tuple[str, ...]]:

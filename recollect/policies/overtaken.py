@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.layers import FACT_LAYERS, own_data
-from recollect.policies.facts import Telling, ended_by, has_value
 from recollect.policies.keys import PEOPLE
 from recollect.policies.patterns import pattern_of
+from recollect.policies.spells import Telling, ended_by, has_value
 from recollect.records import HOUR_MS, Born, Record
 
 LIFTED_LEAST = 0.6

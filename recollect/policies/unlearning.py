@@ -13,28 +13,22 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar
 
-from recollect.policies.facts import (
+from recollect.policies.beliefs import in_force, next_said
+from recollect.policies.facts import SURE, Timeline, marks_of, surer, told_by, unheard
+from recollect.policies.quarantine import is_aside
+from recollect.policies.spells import (
     EVER,
-    SURE,
     UNHEARD,
     UNTRUE,
     Telling,
-    Timeline,
     has_value,
-    in_force,
     is_of_before,
     is_sure,
-    marks_of,
-    next_said,
     of_place,
     of_spell,
     stands,
     start_of,
-    surer,
-    told_by,
-    unheard,
 )
-from recollect.policies.quarantine import is_aside
 from recollect.records import Record, Source, with_data, without_data
 
 WAS_HEAD = "head"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from recollect.layers import own_data
 from recollect.policies import graphs, learnings
-from recollect.policies.facts import Telling
 from recollect.policies.merging import normal
+from recollect.policies.spells import Telling
 from recollect.policies.unlearning import Gone, Undo, is_of, remembering, restored, scrubbed
 from recollect.records import Record, Source, with_data, without_data
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from recollect.layers import LAYERS
 from recollect.policies import graphs
-from recollect.policies.facts import Telling
+from recollect.policies.spells import Telling
 from recollect.policies.unlearning import restored
 from recollect.records import TRUSTS, Record, Scope, as_datetime
 

@@ -6,13 +6,14 @@ And for the context of a user's question.
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import Annotated
 
 from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect import validate
+from recollect import json_text
 from recollect.errors import ValidationError
 from recollect.layers import PUBLIC_LAYERS
 from recollect.records import Hit, Record
@@ -74,7 +75,7 @@ async def list_memories(
     newest_first: NewestFirst = False,
 ) -> Response:
     """A page of a layer, in the order first stored; `after` is the cursor of the next one, null at the end."""
-    test = None if where is None else validate.json_text(where, "where")
+    test = None if where is None else json_text.parse(where, "where")
     fetch = partial(held.list_memories, layer=layer, where=test, newest_first=newest_first)
     return await paged("memories", fetch, Record.to_dict, limit=limit, after=after)
 
@@ -113,6 +114,23 @@ async def search_memory(request: Request, body: bodies.SearchRequest) -> Respons
 async def get_memories(held: Holder, body: bodies.MemoryIds) -> Response:
     """Up to 90 memories by their ids, in the order asked; missing ones are skipped, and what is too much is counted."""
     return await bounded("memories", await held.get_memories(body.ids), Record.to_dict)
+
+
+@alike(
+    routes,
+    "POST",
+    "/memories/history",
+    org="get_org_memory_histories",
+    responses=shapes(schemas.MemoryHistory),
+    openapi_extra=READ,
+)
+async def get_memory_histories(held: Holder, body: bodies.MemoryIds) -> Response:
+    """The versions of up to 90 memories, one memory after the other in the order asked; missing ones are skipped.
+
+    Those of each come oldest first. What is too much is counted, from the beginning.
+    """
+    versions = list(chain.from_iterable(await held.histories(body.ids)))
+    return await bounded("history", versions, Record.to_dict, last_first=True)
 
 
 @alike(routes, "PATCH", "/memories", org="update_org_memories", responses=shapes(schemas.MemoryPage))

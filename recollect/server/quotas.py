@@ -28,8 +28,8 @@ ADDED_LAYERS = ("conversation", "long_term")
 FLUSH_S = 2.0
 FLUSH_TRIES = 5
 WITHOUT_ADDING = (
-    "/search", "/context", "/get", "/forget", "/undo", "/redo", "/quarantine", "/release", "/maintain", "/reprocess",
-    "/mcp",
+    "/search", "/context", "/get", "/history", "/forget", "/undo", "/redo", "/quarantine", "/release", "/maintain",
+    "/reprocess", "/mcp",
 )  # fmt: skip
 """Paths that are sent with POST and yet add nothing; at `/mcp`, each tool that adds checks the quota itself."""
 

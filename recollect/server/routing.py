@@ -19,7 +19,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect import validate
+from recollect import json_text, validate
 from recollect.errors import Conflict, Forbidden, NotFound, RecollectError, TooLarge, ValidationError
 from recollect.org import Org
 from recollect.pace import CHARACTERS, apart
@@ -160,7 +160,7 @@ async def _body(request: Request, may_be_empty: bool) -> Any:
         raise Refused(415, "must be application/json", field="content-type")
     raw = await request.body()
     try:
-        return await apart(partial(validate.json_text, raw, "body"), len(raw) // CHARACTERS)
+        return await apart(partial(json_text.parse, raw, "body"), len(raw) // CHARACTERS)
     except TooLarge:
         raise
     except ValidationError as error:

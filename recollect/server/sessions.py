@@ -9,7 +9,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect.conversation import STRATEGIES, Message
+from recollect.conversation import Message
 from recollect.errors import NotFound
 from recollect.server import bodies, schemas
 from recollect.server.answers import Json, made, paged
@@ -34,6 +34,7 @@ from recollect.server.routing import (
 )
 from recollect.server.schemas import choice_of
 from recollect.session import Session
+from recollect.windows import STRATEGIES
 
 routes = router("/api/users/{user}/sessions", "sessions")
 

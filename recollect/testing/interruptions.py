@@ -38,19 +38,7 @@ from recollect.testing.fakes import HashingEmbedder, ManualClock
 from recollect.testing.faults import CancelledAt
 from recollect.testing.stages import Stage
 from recollect.testing.stores import KINDS
-from recollect.testing.verbs import (
-    NOW_MS,
-    SOUGHT,
-    VERBS,
-    Cast,
-    Kept,
-    State,
-    Verb,
-    load,
-    opened,
-    state_of,
-    views_of,
-)
+from recollect.testing.verbs import NOW_MS, SOUGHT, VERBS, Cast, Kept, State, Verb, load, opened, state_of, views_of
 
 STEPS_MAX = 400
 TOLD_MAX, TOLD_CHARS = 2, 700

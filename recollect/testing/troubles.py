@@ -27,15 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.memory import Memory
-from recollect.testing.endpoint import (
-    Endpoint,
-    Fault,
-    answer,
-    hang_up,
-    serving,
-    sleep_on_it,
-    stop_in_the_middle,
-)
+from recollect.testing.endpoint import Endpoint, Fault, answer, hang_up, serving, sleep_on_it, stop_in_the_middle
 
 TURN = 20
 """Writes in one turn: enough that the work they bring falls into it."""

@@ -132,6 +132,7 @@ VERBS: dict[str, Verb] = {
         once=False,
     ),
     "User.history": _reads(lambda on: on.ann.history("tea")),
+    "User.histories": _reads(lambda on: on.ann.histories(["tea", "violin"])),
     "User.list_memories": _reads(lambda on: on.ann.list_memories()),
     "User.search_memory": _reads(lambda on: on.ann.search_memory(SOUGHT)),
     "User.get_context": _reads(lambda on: on.ann.get_context(SOUGHT)),
@@ -207,6 +208,7 @@ VERBS: dict[str, Verb] = {
         lambda on: on.org.update_memories([{"id": on.ids["office"], "content": "It is open."}]), once=False
     ),
     "Org.history": _reads(lambda on: on.org.history(on.ids["office"])),
+    "Org.histories": _reads(lambda on: on.org.histories([on.ids["office"]])),
     "Org.list_memories": _reads(lambda on: on.org.list_memories()),
     "Org.search_memory": _reads(lambda on: on.org.search_memory("When does the office open?")),
     "Org.export": _reads(lambda on: on.org.export()),

@@ -341,7 +341,8 @@ async def test_two_consolidations_at_once_do_it_once(open_memory, store, clock):
     store.before(lambda changes: any(RESTS_ON in r.data for r in changes.put), lambda: ann.maintain())
     await ann.maintain()
     (told,) = await known(ann)
-    assert all(list(e.data["told_in"].values()) == [told.id] for e in await episodes(memory))
+    rest_on = [list(episode.data["told_in"].values()) for episode in await episodes(memory)]
+    assert rest_on and all(each == [told.id] for each in rest_on)
 
 
 # ── sessions that rest ───────────────────────────────────────────────────────────────────────────

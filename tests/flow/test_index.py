@@ -20,12 +20,12 @@ import pytest
 
 from recollect.errors import RecollectError, Unavailable
 from recollect.index import PartitionIndex
-from recollect.postings import Vocabulary
 from recollect.records import DAY_MS, HOUR_MS, Partition, Record, Scope
 from recollect.stores import open_store
 from recollect.stores.contract import Delta, Mark
 from recollect.testing.fakes import HashingEmbedder
 from recollect.uptake import READ_ROWS
+from recollect.vocabulary import Vocabulary
 
 ANN = Partition("default", "ann")
 WORDS = ("apple", "boat", "cat", "dog", "eel", "yesterday")
@@ -378,7 +378,7 @@ async def test_an_index_whose_vocabulary_is_gone_is_rebuilt(open_memory, monkeyp
     memory = await open_memory(index_awake=1)
     await people_who_asked(memory, 2)
     memory._flow.indexes._held.clear()
-    monkeypatch.setattr("recollect.postings._shared", {})
+    monkeypatch.setattr("recollect.vocabulary._shared", {})
     gc.collect()
     assert await memory.user("user0").search_memory("What did we sail past?")
 
@@ -422,7 +422,7 @@ async def test_an_index_that_could_not_be_read_is_not_held(open_memory, monkeypa
 
 @in_memory
 async def test_indexes_keep_only_two_vocabularies_alive(open_memory, monkeypatch):
-    monkeypatch.setattr("recollect.postings.WORDS_MAX", 100)
+    monkeypatch.setattr("recollect.vocabulary.WORDS_MAX", 100)
     memory, seen = await open_memory(), weakref.WeakValueDictionary()
     for number in range(12):
         user = memory.user(f"user{number}")

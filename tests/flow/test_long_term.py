@@ -59,6 +59,23 @@ async def test_a_batch_is_stored_whole_or_not_at_all(memory):
     assert len(await listed(ann)) == 93
 
 
+@pytest.mark.parametrize("shared", [False, True])
+async def test_the_histories_of_several_memories_are_those_of_each_in_the_order_asked(memory, shared):
+    owner = memory.org() if shared else memory.user("ann")
+    bus, train, boat = await owner.add_memories(["The bus leaves at 8.", "The train leaves at 9.", "The boat left."])
+    for hour in (10, 11):
+        await owner.update_memory(train.id, content=f"The train leaves at {hour}.")
+    await owner.update_memory(boat.id, importance=0.9)
+    told = await owner.histories([boat.id, "unknown", train.id, bus.id])
+    assert told == [await owner.history(id) for id in (boat.id, train.id, bus.id)]
+    assert [len(each) for each in told] == [2, 3, 1]
+    assert [each.content[-3:] for each in told[1]] == [" 9.", "10.", "11."]
+    for wrong in ([], train.id, [""], ["x"] * 91):
+        with pytest.raises(ValidationError) as refused:
+            await owner.histories(wrong)
+        assert refused.value.field == "ids"
+
+
 async def test_an_update_keeps_the_previous_versions(memory, clock):
     ann = memory.user("ann")
     added = await ann.add_memory("The meeting is on Monday.", metadata={"kind": "date"})

@@ -123,7 +123,7 @@ async def test_among_people_nothing_overtakes_because_it_is_alike(memory, clock)
         clock.advance(days=1)
     await memory.work()
     hits = await memory.user("ann").search_memory("Who saw the lake near Bergen?", layer="conversation")
-    assert all("current" not in hit.legs for hit in hits)
+    assert ["current" in hit.legs for hit in hits] == [False, False]
 
 
 BRISTOL, LAGOS = "I live in Bristol with my husband Chidi", "they live in Lagos so we'll see her at Easter maybe"
@@ -138,7 +138,8 @@ async def test_what_asks_for_a_value_of_the_profile_is_answered_by_whoever_told_
 @pytest.mark.parametrize("question", ["Where do they live?", "When do I live in Lagos?"])
 async def test_another_question_with_the_same_words_is_not_answered_by_the_profile(memory, clock, question):
     ann = await told(memory, clock, BRISTOL, LAGOS)
-    assert all("current" not in hit.legs for hit in await ann.search_memory(question))
+    hits = await ann.search_memory(question)
+    assert hits and not any("current" in hit.legs for hit in hits)
 
 
 async def test_mum_is_found_as_mother_and_february_as_feb(memory, clock):

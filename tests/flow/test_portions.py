@@ -318,7 +318,7 @@ async def test_an_index_read_while_another_process_writes_equals_one_read_in_one
 
 
 @pytest.mark.parametrize(
-    "fails", ["index.PartitionIndex._fill", "postings.Vocabulary.read", "arrangement.Arrangement._link"]
+    "fails", ["index.PartitionIndex._fill", "vocabulary.Vocabulary.read", "arrangement.Arrangement._link"]
 )
 async def test_a_failure_in_the_middle_leaves_nothing_half_read(open_memory, store_url, clock, monkeypatch, fails):
     store = await open_store(store_url)

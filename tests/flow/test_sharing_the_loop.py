@@ -17,12 +17,12 @@ from recollect.index import PartitionIndex
 from recollect.pace import PORTION, Pace, apart
 from recollect.policies.graph_views import Web
 from recollect.policies.trimming import sentences
-from recollect.postings import Vocabulary
 from recollect.providers import StaticEmbedder
 from recollect.records import Partition
 from recollect.testing.fakes import WordReranker
 from recollect.uptake import LONG_ASCII, LONG_CHARACTERS, READ_CHARACTERS, READ_ROWS
 from recollect.user import User
+from recollect.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.parametrize("store_name", ["memory"])  # it never yields by itself
 ANN = Partition("default", "ann")

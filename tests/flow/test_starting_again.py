@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 from recollect import Memory
-from recollect.postings import Vocabulary
 from recollect.uptake import KEPT_CHARACTERS
+from recollect.vocabulary import Vocabulary
 
 ASKED = ("Who repaired the lighthouse?", "What did the captain say about number 37?", "Which harbour was closed?")
 FILLER = "It was a long winter and the sea froze around the pier, so nobody came to the island for weeks on end. " * 60

@@ -42,7 +42,7 @@ async def bring_in(memory, session, **given):
     """Store a message with arguments that only a draft accepts."""
     scope = Scope("default", "ann", "", session)
     flow = memory._flow
-    chat = conversation.Conversation(flow.ledger, scope, flow.settings, flow.count)
+    chat = conversation.Conversation(flow.ledger, scope, flow.settings)
     (record,) = await chat.append([conversation.draft(**given)])
     await memory.work()
     return record

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.conversation import STRATEGIES, Conversation
 from recollect.errors import ValidationError
 from recollect.policies.tokens import estimate, message_tokens
 from recollect.records import Scope
 from recollect.stores import open_store
 from recollect.testing.fakes import CountingStore
+from recollect.windows import STRATEGIES, Windows
 
 
 def texts(window):
@@ -339,7 +339,7 @@ async def test_a_large_budget_counts_each_message_a_few_times_however_many_pages
         counted.append(text)
         return estimate(text)
 
-    conversation = Conversation(flow.ledger, Scope("default", "ann", "", "s"), flow.settings, count)
-    window = await conversation.window(tokens=2_000_000)
+    windows = Windows(flow.ledger, Scope("default", "ann", "", "s"), flow.settings, count)
+    window = await windows.window(tokens=2_000_000)
     assert len(window) == 900
     assert counted.count("Understood.") <= 3 * 900

@@ -165,6 +165,7 @@ DAY: tuple[tuple[str, str, Any, int], ...] = (
     ("PATCH", f"{ANN}/memories", {"memories": [{"id": "seat", "importance": 0.9, "version": 0}]}, 409),
     ("PATCH", f"{ANN}/memories", {"memories": [{"id": "seat", "importance": 0.9}]}, 200),
     ("POST", f"{ANN}/memories/get", {"ids": ["seat", "gone"]}, 200),
+    ("POST", f"{ANN}/memories/history", {"ids": ["seat", "gone"]}, 200),
     ("POST", f"{ANN}/quarantine", {"session": "monday", "reason": "a stranger spoke"}, 200),
     ("POST", f"{ANN}/release", {"session": "monday"}, 200),
     ("POST", f"{ANN}/undo", {"session": "monday"}, 200),

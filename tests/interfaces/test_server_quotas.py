@@ -6,10 +6,11 @@ import re
 import sqlite3
 
 import pytest
-from server_stage import client_of, opened
+from server_stage import client_of, document, opened
 
 from recollect.errors import RateLimited, ValidationError
-from recollect.server.quotas import Quota, Quotas, read_quotas
+from recollect.server.quotas import Quota, Quotas, may_add, read_quotas
+from recollect.server.routing import NEEDS, READ
 from recollect.settings import Settings
 from recollect.stores.in_memory import InMemoryStore
 from recollect.testing.fakes import ManualClock
@@ -42,6 +43,13 @@ async def test_an_org_that_may_add_no_more_may_still_read_and_forget():
         assert (await client.post(f"{ANN}/memories/search", json={"query": "tea"})).status_code == 200
         assert (await client.get(f"{ANN}/memories")).json()["memories"][0]["content"] == "Tea."
         assert (await client.delete(f"{ANN}/memories/tea")).status_code == 200
+
+
+def test_no_call_that_only_reads_counts_as_adding():
+    calls = [(way.upper(), path, told) for path, ways in document()["paths"].items() for way, told in ways.items()]
+    reading = [(way, path) for way, path, told in calls if told.get(NEEDS) == READ[NEEDS]]
+    assert "POST" in {way for way, _ in reading}
+    assert [path for way, path in reading if may_add(way, path)] == []
 
 
 async def test_an_import_ends_where_the_memories_of_the_day_are_used_up():

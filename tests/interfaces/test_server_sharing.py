@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 from pydantic import ValidationError as Mistakes
 
-from recollect import validate
+from recollect import json_text
 from recollect.pace import CHARACTERS, PORTION
 from recollect.server import answers, assistants, bodies
 from recollect.server.console import pages
@@ -39,7 +39,7 @@ def threads(monkeypatch):
 
 
 async def test_a_large_body_is_read_in_a_thread_and_a_small_one_at_once(client, threads):
-    beside = threads(validate, "json_text")
+    beside = threads(json_text, "parse")
     for text in ("Tea.", "Tea. " * (CHARACTERS * PORTION)):
         await client.post(f"{USER}/memories", json={"content": text})
     assert beside == [False, True]

@@ -144,6 +144,21 @@ async def test_several_memories_are_read_in_the_order_asked_without_those_that_a
         assert (refused.status_code, refused.json()["field"]) == (422, "ids"), wrong
 
 
+@pytest.mark.parametrize("root", [ANN, "/api/org"])
+async def test_the_versions_of_several_memories_come_memory_by_memory_in_the_order_asked(client, root):
+    await three(client, root)
+    for text in ("Zwei.", "Deux."):
+        await ok(client.patch(f"{root}/memories/two", json={"content": text}))
+    told = await ok(client.post(f"{root}/memories/history", json={"ids": ["two", "gone", "one"]}))
+    versions = [(each["id"], each["content"]) for each in told["history"]]
+    assert versions == [("two", "Number two."), ("two", "Zwei."), ("two", "Deux."), ("one", "Number one.")]
+    assert told["left_out"] == 0
+    alone = await ok(client.post(f"{root}/memories/history", json={"ids": ["two"]}))
+    assert alone == await ok(client.get(f"{root}/memories/two/history"))
+    refused = await client.post(f"{root}/memories/history", json={"ids": []})
+    assert (refused.status_code, refused.json()["field"]) == (422, "ids")
+
+
 async def test_of_many_long_memories_those_that_do_not_fit_are_counted(client):
     ids = [f"long{number}" for number in range(20)]
     for id in ids:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.arrangement import Arrangement
-from recollect.policies.scoring import Talk, signs
+from recollect.policies.phrasing import signs
+from recollect.policies.turn_scoring import Talk
 from recollect.records import Record, Scope
 
 SAID = st.sampled_from(["We met in May.", "Two of them?", "Fine.", "At 10:30", ""])

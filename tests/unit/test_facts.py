@@ -13,21 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.policies import facts
-from recollect.policies.facts import (
-    EVER,
-    Claim,
-    Timeline,
-    believed,
-    decide,
-    faded,
-    in_force,
-    is_of_before,
-    is_sure,
-    next_said,
-    start_of,
-    text_mark,
-)
+from recollect.policies.beliefs import believed, faded, in_force, next_said
+from recollect.policies.facts import Claim, Timeline, decide, text_mark
 from recollect.policies.keys import key_of
+from recollect.policies.spells import EVER, is_of_before, is_sure, of_spell, start_of
 from recollect.records import DAY_MS, Record, Scope, Source
 
 CITY = key_of("city")
@@ -296,7 +285,7 @@ def test_a_head_remembers_a_limited_number_of_marks_and_ends():
     place = Place(*(said(f"City {at}", at, kind) for at in range(200) for kind in ("says", "ends")))
     data = place.head.data
     assert (len(data["applied"]), len(data["ends"])) == (facts.MARKS_KEPT, facts.ENDS_KEPT)
-    assert "ends" not in facts.of_spell(data)
+    assert "ends" not in of_spell(data)
 
 
 # ── Laws ─────────────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from recollect.kept_words import KeptWords, Messages, read_with
 from recollect.policies import words as rules_of_words
 from recollect.policies.words import query_terms
-from recollect.postings import Vocabulary, Words
+from recollect.postings import Words
+from recollect.vocabulary import Vocabulary
 
 ODD = """(paint), well... a,b 1,000 f#? paint paints painting dying die dye sky skies went go bought children Children's
     node.js u.s.a 3.5 c++ it's _ Zoë Zoe 日本語 猫が 차를 l'ami café cafe user_id don't 0x1F ΑΒΓ Straße"""

@@ -17,11 +17,12 @@ from recollect.errors import ValidationError
 from recollect.policies.dates import span_of
 from recollect.policies.languages import LANGUAGES, TIMES, code_of
 from recollect.policies.passages import stretch
-from recollect.policies.scoring import Asked, asks_for_latest, signs
+from recollect.policies.phrasing import Asked, asks_for_latest, signs
 from recollect.policies.trimming import trimmed
 from recollect.policies.words import WORD_MAX, content_words, pieces, query_terms, split, spoken, terms, terms_among
-from recollect.postings import Vocabulary, Words
+from recollect.postings import Words
 from recollect.records import iso
+from recollect.vocabulary import Vocabulary
 
 KNOWN = [code for code, row in LANGUAGES.items() if row.asking]
 SAID = {

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from recollect.overtaken import Overtaken
-from recollect.policies.facts import Telling
 from recollect.policies.overtaken import (
     Former,
     Said,
@@ -17,6 +16,7 @@ from recollect.policies.overtaken import (
     said_instead,
     tellers,
 )
+from recollect.policies.spells import Telling
 from recollect.records import BLANK, DAY_MS, Record
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from recollect.policies.inflections import WORD_OF
 from recollect.policies.scoring import K1, RARITY_ROWS, B, rarity
 from recollect.policies.words import STEMMED_MAX, pieces, query_terms, stem, terms
-from recollect.postings import TOGETHER, Vocabulary, Words
+from recollect.postings import TOGETHER, Words
+from recollect.vocabulary import Vocabulary
 
 SAID = """(paint), well... a,b 1,000 f#? paint paints painting dying die dye sky skies a aing
     went go going bought children Children's node.js u.s.a 3.5 c++ it's _ Zoë 日本語"""

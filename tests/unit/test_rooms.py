@@ -17,6 +17,7 @@ FLOW = {
     "arrangement",
     "bound_keys",
     "branches",
+    "consequences",
     "consolidation",
     "reading",
     "conversation",
@@ -44,6 +45,7 @@ FLOW = {
     "aside",
     "indexes",
     "vectors",
+    "vocabulary",
     "indexing",
     "recall",
     "context",
@@ -66,17 +68,20 @@ FLOW = {
     "learning",
     "reembedding",
     "reprocessing",
+    "running_summary",
     "reranking",
     "seals",
     "quarantine",
     "views",
+    "windows",
     "trust",
     "unfolding",
     "unlearning",
 }
 FRONT = {"memory", "org", "owner", "session", "user"}
-BELOW_FLOW = NOUNS | {
-    "layers", "pace", "paging", "policies", "providers", "enrich", "models", "validate", "settings", "stores.contract",
+GATE = {"validate", "conditions", "contents", "json_text"}
+BELOW_FLOW = NOUNS | GATE | {
+    "layers", "pace", "paging", "policies", "providers", "enrich", "models", "settings", "stores.contract",
 }  # fmt: skip
 
 SHAPES = {f"adapters.{name}_shape" for name in ("langchain", "langgraph", "openai")}
@@ -90,6 +95,7 @@ SEES: dict[str, set[str]] = {
     "filters": {"errors", "records"},
     "layers": {"records"},
     "validate": NOUNS | {"layers"},
+    **dict.fromkeys(GATE - {"validate"}, NOUNS | GATE),
     "settings": {"errors"},
     "setting_changes": set(),
     "policies": {"records", "layers", "policies"},
@@ -99,7 +105,7 @@ SEES: dict[str, set[str]] = {
     "providers": {"errors", "pace", "records", "subwords"},
     "subwords": set(),
     "wire": {"errors"},
-    "models": {"errors", "records", "settings", "validate", "wire", ""},
+    "models": {"errors", "records", "settings", "json_text", "wire", ""},
     "enrich": {"errors", "records", "layers", "policies", "providers", "models", "validate"},
     "embedders": {"disk", "errors", "records", "providers", "settings", "wire", ""},
     "stores.contract": NOUNS,
@@ -132,7 +138,7 @@ SEES: dict[str, set[str]] = {
     | {"pace", "paging", "policies.shells", "unfolding"},
     **dict.fromkeys(SHAPES, NOUNS | {"adapters", "policies.shells"}),
     "importers.plain": {"importers", "sync"},
-    "importers": NOUNS | FRONT | {"validate", "conversation", "importers", "stores.sqlite_url"} | SHAPES,
+    "importers": NOUNS | FRONT | {"validate", "json_text", "conversation", "importers", "stores.sqlite_url"} | SHAPES,
     "testing": BELOW_FLOW | FLOW | FRONT | {"stores", "testing"},
     "testing.import_kills": BELOW_FLOW | FLOW | FRONT | {"stores", "importers", "testing"},
     **dict.fromkeys(

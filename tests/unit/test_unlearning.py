@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.policies import graphs
-from recollect.policies.facts import Claim, Telling, Timeline, believed, decide, in_force, of_spell, text_mark
+from recollect.policies.beliefs import believed, in_force
+from recollect.policies.facts import Claim, Timeline, decide, text_mark
 from recollect.policies.graph_views import Web
 from recollect.policies.keys import key_of
+from recollect.policies.spells import Telling, of_spell
 from recollect.policies.unlearning import Undo, again, resettled, without
 from recollect.policies.unlearning_graphs import graph_again, graph_without, learning_again, learning_without
 from recollect.records import Record, Scope, Source

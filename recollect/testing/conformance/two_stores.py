@@ -13,17 +13,7 @@ from recollect.errors import Conflict
 from recollect.filters import Filter
 from recollect.records import Changes, Partition, new_id
 from recollect.stores.contract import LeaseLost, Store, forget_whole
-from recollect.testing.conformance.stage import (
-    ANN,
-    LEASE_MS,
-    LEASE_S,
-    NOW,
-    Stage,
-    listed,
-    mark_of,
-    message,
-    work,
-)
+from recollect.testing.conformance.stage import ANN, LEASE_MS, LEASE_S, NOW, Stage, listed, mark_of, message, work
 
 THERE = Partition("acme", "ann elsewhere")
 STEPS = (1, 2, 3, 4, 5)
