@@ -12,6 +12,7 @@ from recollect.enrichment import Enrichment
 from recollect.errors import Conflict, EmbeddingError, NotFound
 from recollect.learning import Learning
 from recollect.records import DAY_MS, Changes, Job, Partition, Record, Scope, as_datetime
+from recollect.stores import open_store
 from recollect.stores.in_memory import InMemoryStore
 from recollect.testing.fakes import CountingStore, FailingEmbedder, GatedEmbedder, HashingEmbedder
 from recollect.worker import CONFLICT_TRIES, GIVE_WAY_S, PATIENCE, Worker
@@ -418,3 +419,18 @@ async def test_a_fact_embedded_while_an_older_value_arrives_keeps_both_and_can_b
     await memory.work()
     await ann.add_fact("city", "Bergen")
     assert [fact.value for fact in await ann.facts.history("city")] == ["Rome", "Oslo", "Bergen"]
+
+
+async def test_however_many_users_there_are_one_look_tells_that_no_work_was_given_up(open_memory, store_url, clock):
+    store = CountingStore(await open_store(store_url))
+    memory = await open_memory(store)
+    for number in range(40):
+        await memory.user(f"user {number}").add_memory("The tea is green.")
+    store.reset()
+    assert await memory.failures() == []
+    assert store.calls["list"] == 0
+    for number in (7, 23):
+        scope = Scope("default", f"user {number}")
+        given_up = Record(id=f"f{number}", layer="failure", scope=scope, content="a reason", data={"kind": "enrich"})
+        await store.commit(Changes(scope.partition, put=(given_up,)), clock())
+    assert {failure.id for failure in await memory.failures()} == {"f7", "f23"}
