@@ -38,6 +38,7 @@ from recollect.testing.conformance.stage import (
     mark_of,
     message,
     one,
+    purge,
     put,
     put_many,
     refused,
@@ -135,7 +136,7 @@ class ReadingConformance(Stage):
         assert ids_of(await listed(store, where)) == ["bb", "c", "cc"]
         assert ids_of(await listed(store, where, newest_first=True, limit=2)) == ["cc", "c", "bb"]
 
-    async def test_paging_while_others_insert_and_delete_neither_repeats_nor_skips(
+    async def test_paging_while_others_insert_delete_and_purge_neither_repeats_nor_skips(
         self, store: Store, second: Store
     ) -> None:
         for newest_first in (False, True):
@@ -152,9 +153,23 @@ class ReadingConformance(Stage):
                 if turn < 50:
                     await put(second, message(f"new{turn}", partition=partition))
                     await drop(second, f"m{turn * 4:03}", f"m{(turn * 52 + 1) % 200:03}", partition=partition)
+                if turn % 5 == 4:
+                    await purge(second, partition, NOW + 1)
             assert len(seen) == len(set(seen)), "nothing twice"
             left = [f"m{n:03}" for n in range(200) if n % 4 > 1]
             assert [id for id in seen if id in set(left)] == (left[::-1] if newest_first else left)
+
+    async def test_the_last_page_says_so_even_if_it_is_full(self, store: Store) -> None:
+        await put(store, *(message(f"m{n}", metadata={"n": 1}) for n in range(6)))
+        for where in (
+            Filter(ANN, MESSAGES),
+            Filter(ANN, MESSAGES, test=Test("metadata.n", "eq", 1)),
+            Filter(ANN, MESSAGES, ids=tuple(f"m{n}" for n in range(6))),
+        ):
+            for newest_first in (False, True):
+                first = await store.list(where, NOW, newest_first=newest_first, limit=3)
+                last = await store.list(where, NOW, newest_first=newest_first, limit=3, after=first.after)
+                assert (len(first.records), len(last.records), last.after) == (3, 3, None)
 
     async def test_a_short_page_with_a_cursor_is_followed_to_the_end(self, store: Store) -> None:
         total = SCAN_MAX_ROWS * 2 + 50
