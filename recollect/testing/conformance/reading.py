@@ -178,6 +178,10 @@ class ReadingConformance(Stage):
         where = Filter(ANN, test=Test("metadata.rare", "eq", True))
         assert ids_of(await listed(store, where, limit=2)) == expected
         assert ids_of(await listed(store, where, newest_first=True)) == expected[::-1]
+        never = Filter(ANN, test=Test("metadata.rare", "eq", "never"))
+        page = await store.list(never, NOW, limit=2)
+        assert (page.records, page.after is None) == ((), False), "a call reads only so many"
+        assert await listed(store, never) == []
 
     async def test_s1_does_not_list_s10_and_a_session_lists_only_its_own_layer(self, store: Store) -> None:
         for session in ("s1", "s10", "s", "S1", "s1 ", ""):
