@@ -22,6 +22,7 @@ from recollect.stores.contract import (
     VECTOR_SEARCH,
     Store,
     Survey,
+    forget_whole,
 )
 from recollect.testing.conformance.stage import (
     ANN,
@@ -86,7 +87,14 @@ class ReadingConformance(Stage):
         assert reader.held["a"].expires_at == NOW + 99
         assert (await one(store, "a", now=NOW + 98)).version == 2
         await put(store, reader.held["a"].with_(expires_at=None))
+        await purge(store, ANN, NOW + DAY_MS)
         assert (await one(store, "a", now=NOW + DAY_MS)).expires_at is None
+
+    async def test_what_was_dropped_before_it_would_have_expired_is_subtracted_once(self, store: Store) -> None:
+        await put(store, message("brief", expires_at=NOW + 10), message("kept"))
+        await drop(store, "brief")
+        assert (await store.survey(NOW + 20)).records == {"conversation": 1}
+        assert await forget_whole(store, ANN, NOW + 20) == 1
 
     async def test_a_new_record_may_take_the_id_of_an_expired_one_but_a_stale_put_may_not_revive_it(
         self, store: Store
