@@ -20,7 +20,7 @@ from recollect.entities import EntityCache
 from recollect.errors import Unavailable, ValidationError
 from recollect.handles import Opened
 from recollect.models import ChatModel, Given, as_model, open_model
-from recollect.org import Org, holding_any
+from recollect.org import Org, holding_any, of_each
 from recollect.policies.masking import parse_kinds
 from recollect.policies.tokens import told_counter
 from recollect.records import Clock, Partition, Record, Scope, system_clock
@@ -300,9 +300,11 @@ class Memory(Opened):
 
     async def failures(self) -> list[Record]:
         """Work that was given up, of all users and of the library itself; for operators."""
-        worker = self._running.worker
+        if not (await self.survey()).records.get("failure"):
+            return []  # one look, however many users there are
         everywhere = await self._partitions(with_own=True)
-        return [failure for each in everywhere for failure in await worker.failures(each)]
+        found = await of_each(everywhere, self._running.worker.failures)
+        return [failure for some in found for failure in some]
 
     async def retry(self, failure: Record) -> None:
         """Give failed work of any user another round of attempts."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect import validate
 from recollect.cursors import Of, place, place_of
@@ -21,6 +21,8 @@ from recollect.stores.contract import named_partitions
 if TYPE_CHECKING:
     from recollect.privacy import Receipt
     from recollect.user import User
+
+T = TypeVar("T")
 
 SIDE_BY_SIDE = 16
 """Users queried concurrently: a server answers for all of them in the time of one, without being flooded."""
@@ -108,11 +110,15 @@ async def holding_any(ledger: Ledger, partitions: Sequence[Partition]) -> list[P
                 return True
         return False
 
-    found: list[Partition] = []
+    return [each for each, held in zip(partitions, await of_each(partitions, holds), strict=True) if held]
+
+
+async def of_each(partitions: Sequence[Partition], ask: Callable[[Partition], Awaitable[T]]) -> list[T]:
+    """The answers for these partitions, in order."""
+    answers: list[T] = []
     for start in range(0, len(partitions), SIDE_BY_SIDE):
-        some = partitions[start : start + SIDE_BY_SIDE]
-        found += [each for each, held in zip(some, await asyncio.gather(*map(holds, some)), strict=True) if held]
-    return found
+        answers += await asyncio.gather(*map(ask, partitions[start : start + SIDE_BY_SIDE]))
+    return answers
 
 
 def _place_of(of: Of, after: str | None) -> tuple[Any, Any]:

@@ -182,7 +182,9 @@ async def _look_inside(memory: Memory, settings: Settings) -> AsyncIterator[Chec
     findings = await memory.examine()
     for finding in findings:
         yield Check(finding.state, finding.name, finding.found, finding.advice)
-    if DURABLE not in described["abilities"] and not findings:
+    if "fallback" in store:
+        yield Check(FAIL, "fallback", store["fallback"], "they are not kept: have the store run, then restart")
+    elif DURABLE not in described["abilities"] and not findings:
         yield Check(WARN, "durability", "memories are gone when the process ends", "use a sqlite:/// URL to keep them")
     problems = await memory.check()
     if problems:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote
 from zlib import crc32
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
-
-Row = TypeVar("Row")
 
 OPERATIONS_MAX = 96
 """put + drop + enqueue + finish in one commit. Cosmos takes 100, including the head and the key."""
@@ -570,13 +568,58 @@ def whole_revisions(revisions: Sequence[int], limit: int) -> int:
     return cut
 
 
-def read_rows(
-    rows: Sequence[Row], records_of: Callable[[Sequence[Row]], Sequence[Record]], portion: int
-) -> Iterator[tuple[Row, Record]]:
-    """Rows with their records, read in portions: faster than one by one, without reading all where a few are enough."""
-    for start in range(0, len(rows), portion):
-        some = rows[start : start + portion]
-        yield from zip(some, records_of(some), strict=True)
+class Walk:
+    """One page of a list, read in blocks: which rows to read next, and what they add. All but the reading itself.
+
+        walk = Walk(where, newest_first, limit, after)
+        while True:
+            rows = ...  # the next `walk.count` between `walk.low` and `walk.high`, and one that tells of more
+            block, more = rows[: walk.count], len(rows) > walk.count
+            walk.takes(records_of(block))
+            if page := walk.page(block[-1].born if block else None, more=more):
+                return page
+
+    What cannot match may be left out of what it takes, and so may the rest of a block once it takes no more.
+    """
+
+    def __init__(self, where: Filter, newest_first: bool, limit: int, after: str | None) -> None:
+        self._where, self._newest_first, self._limit = where, newest_first, limit
+        self._filtered = where.test is not None or where.ids is not None
+        self._found: list[Record] = []
+        self._scanned = 0
+        self.low, self.high = bounds_of(where, newest_first, after)
+        """Between which births the next rows lie: after the first, before the second."""
+
+    @property
+    def count(self) -> int:
+        """How many rows the next block has: those of the page, or more where many may not be in it."""
+        return BLOCK_ROWS if self._filtered or self._scanned else self._limit
+
+    def takes(self, records: Iterable[Record]) -> bool:
+        """Add those of the block that match, in its order. False when the page has room for no more."""
+        for record in records:
+            if self._where.holds(record):
+                self._found.append(record)
+            if len(self._found) == self._limit:
+                return False
+        return True
+
+    def page(self, end: Born | None, *, more: bool) -> Page | None:
+        """The page, if it is complete with the block that ended there; None if there is more to read."""
+        full = len(self._found) == self._limit
+        if full and (more or self._found[-1].born != end):
+            return self._page(self._found[-1].born)
+        if full or not more or end is None:
+            return self._page(None)
+        self._scanned += self.count
+        if self._scanned >= SCAN_MAX_ROWS:
+            return self._page(end)
+        self.low, self.high = (self.low, end) if self._newest_first else (end, self.high)
+        return None
+
+    def _page(self, after: Born | None) -> Page:
+        cursor = None if after is None else write_cursor(self._where, self._newest_first, after)
+        return Page(tuple(self._found), cursor)
 
 
 def packed(born: Born) -> int:

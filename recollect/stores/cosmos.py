@@ -22,11 +22,9 @@ from recollect.errors import Busy
 from recollect.filters import Filter
 from recollect.records import Born, Changes, Job, Partition, Record
 from recollect.stores.contract import (
-    BLOCK_ROWS,
     CHANGES_MIN,
     DURABLE,
     FORGET_ROWS,
-    SCAN_MAX_ROWS,
     SHARED,
     WARN,
     Delta,
@@ -36,8 +34,8 @@ from recollect.stores.contract import (
     Page,
     Prepared,
     Survey,
+    Walk,
     WithoutSearch,
-    bounds_of,
     check_ids,
     check_limit,
     clock_finding,
@@ -50,7 +48,6 @@ from recollect.stores.contract import (
     reads_from,
     veil_of,
     whole_revisions,
-    write_cursor,
 )
 from recollect.stores.cosmos_documents import (
     META_FIELDS,
@@ -166,29 +163,16 @@ class CosmosStore(WithoutSearch):
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
         check_limit(limit)
-        low, high = bounds_of(where, newest_first, after)
-        found: list[Record] = []
-        scanned = 0
-        filtered = where.test is not None or where.ids is not None
+        walk = Walk(where, newest_first, limit, after)
         with self._link.use():
             forgot = (await self._head(partition_name(where.partition))).head.forgot
             while True:
-                # Filters are tested here, on blocks; a list without a filter reads only what it returns.
-                count = min(BLOCK_ROWS, SCAN_MAX_ROWS - scanned) if filtered else limit - len(found)
-                block = await self._block(where, now, forgot, low, high, newest_first, count + 1)
-                for record in block[:count]:
-                    if where.holds(record):
-                        found.append(record)
-                    if len(found) == limit:
-                        last = record is block[-1]
-                        return Page(tuple(found), None if last else write_cursor(where, newest_first, record.born))
-                if len(block) <= count:
-                    return Page(tuple(found), None)
-                scanned += count
-                edge = block[count - 1].born
-                if scanned >= SCAN_MAX_ROWS:
-                    return Page(tuple(found), write_cursor(where, newest_first, edge))
-                low, high = (low, edge) if newest_first else (edge, high)
+                count = walk.count
+                block = await self._block(where, now, forgot, walk.low, walk.high, newest_first, count + 1)
+                walk.takes(block[:count])
+                end = block[:count][-1].born if block else None
+                if page := walk.page(end, more=len(block) > count):
+                    return page
 
     async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
         check_limit(limit, CHANGES_MIN)

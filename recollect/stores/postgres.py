@@ -19,12 +19,10 @@ from recollect.errors import Corrupt, Unavailable
 from recollect.filters import Filter, Reach, Traces, traces_of
 from recollect.records import Born, Changes, Job, Partition, Record, Vector, digest_of, records_from
 from recollect.stores.contract import (
-    BLOCK_ROWS,
     CHANGES_MIN,
     DURABLE,
     FORGET_ROWS,
     OWN,
-    SCAN_MAX_ROWS,
     SHARED,
     TURN,
     VECTOR_SEARCH,
@@ -37,7 +35,7 @@ from recollect.stores.contract import (
     Mark,
     Page,
     Survey,
-    bounds_of,
+    Walk,
     check_ids,
     check_limit,
     forget_part,
@@ -46,7 +44,6 @@ from recollect.stores.contract import (
     reads_from,
     unpacked,
     whole_revisions,
-    write_cursor,
 )
 from recollect.stores.pausing import decoded, pause_after
 from recollect.stores.postgres_commits import Commits, named
@@ -168,30 +165,17 @@ class PostgresStore:
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
         check_limit(limit)
-        low, high = bounds_of(where, newest_first, after)
-        found: list[Record] = []
-        scanned = 0
-        filtered = where.test is not None or where.ids is not None
-        traces = traces_of(where.test)
+        walk, traces = Walk(where, newest_first, limit, after), traces_of(where.test)
         while True:
-            block = min(BLOCK_ROWS, SCAN_MAX_ROWS - scanned) if filtered else limit - len(found)
-            rows = await self._block(where, now, newest_first, low, high, block + 1, traces)
-            kept = [row for row in rows[:block] if row[_PAYLOAD] is not None]
+            count = walk.count
+            rows = await self._block(where, now, newest_first, walk.low, walk.high, count + 1, traces)
+            kept = [row for row in rows[:count] if row[_PAYLOAD] is not None]
             for first in range(0, len(kept), limit):  # a few may be enough
-                some = kept[first : first + limit]
-                for row, record in zip(some, await _decoded(where.partition, some), strict=True):
-                    if where.holds(record):
-                        found.append(record)
-                    if len(found) == limit:
-                        end = None if row is rows[-1] else write_cursor(where, newest_first, record.born)
-                        return Page(tuple(found), end)
-            if len(rows) <= block:
-                return Page(tuple(found), None)
-            scanned += block
-            edge = unpacked(rows[block - 1][_BORN])
-            if scanned >= SCAN_MAX_ROWS:
-                return Page(tuple(found), write_cursor(where, newest_first, edge))
-            low, high = (low, edge) if newest_first else (edge, high)
+                if not walk.takes(await _decoded(where.partition, kept[first : first + limit])):
+                    break
+            end = unpacked(rows[:count][-1][_BORN]) if rows else None
+            if page := walk.page(end, more=len(rows) > count):
+                return page
 
     async def _block(
         self, where: Filter, now: int, newest_first: bool, low: Born | None, high: Born | None, count: int,

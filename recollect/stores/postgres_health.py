@@ -20,6 +20,7 @@ _ASKED = """
       (select rolsuper or rolbypassrls from pg_roles where rolname = current_user),
       (select default_version from pg_available_extensions where name = 'vector'),
       current_setting('autovacuum') = 'on', current_setting('synchronous_standby_names'),
+      (select count(*) from pg_stat_replication where sync_state is null or sync_state in ('sync', 'quorum'))::int,
       (extract(epoch from clock_timestamp()) * 1000)::bigint
 """
 
@@ -30,10 +31,10 @@ async def examine(db: Connection, schema: str, pool_max: int) -> list[Finding]:
     before = time.time()
     rows = await (await db.execute(_ASKED)).fetchall()
     after = time.time()
-    number, connections_max, connections, is_above, vector, autovacuum, standbys, server_ms = rows[0]
+    number, connections_max, connections, is_above, vector, autovacuum, standbys, attached, server_ms = rows[0]
     return [
         _version(found.server, number),
-        _durability(found, standbys),
+        _durability(found, standbys, attached),
         _migrations(found.version),
         _vectors(found.pgvector, vector),
         _role(is_above),
@@ -58,8 +59,13 @@ def _version(server: str, number: int) -> Finding:
     return Finding("version", f"PostgreSQL {server}", "15 or later is needed: upgrade the server", FAIL)
 
 
-def _durability(found: Found, standbys: str) -> Finding:
-    told = durability(found) + (f", and on a standby ({standbys})" if standbys else "")
+def _durability(found: Found, standbys: str, attached: int) -> Finding:
+    """`attached`: the standbys that commits wait for; all of them, where the role may not see what each is."""
+    waits = bool(standbys) and found.synchronous_commit not in ("off", "local")
+    told = durability(found) + (f", and on a standby ({standbys})" if waits and attached else "")
+    if waits and not attached:
+        return Finding("durability", f"every write waits for a standby ({standbys}), and none is connected",
+                       "start the standby, or take it out of synchronous_standby_names and reload", FAIL)  # fmt: skip
     if not found.fsync:
         return Finding("durability", told, "set fsync = on", FAIL)
     if found.synchronous_commit == "off":

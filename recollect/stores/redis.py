@@ -41,7 +41,6 @@ from recollect.stores.contract import (
     FORGET_ROWS,
     IDS_MAX,
     KEY_LIFE_MS,
-    SCAN_MAX_ROWS,
     SHARED,
     TURN,
     VEIL,
@@ -55,6 +54,7 @@ from recollect.stores.contract import (
     Prepared,
     Sealed,
     Survey,
+    Walk,
     WithoutSearch,
     check_ids,
     check_limit,
@@ -62,10 +62,8 @@ from recollect.stores.contract import (
     is_owned,
     name_of,
     prepare,
-    read_cursor,
     veil_of,
     whole_revisions,
-    write_cursor,
 )
 from recollect.stores.pausing import decoded, pause_after
 from recollect.stores.redis_health import Health, examine, findings, memory_bytes, rewrite_files
@@ -80,6 +78,7 @@ PAGE_MAX = 1_000
 SURVEY_PARTITIONS = 100
 _READS = 7  # the first keys of a partition are all that reading needs
 
+_Block = tuple[Sequence[Record], tuple[int, int] | None]
 _log = logging.getLogger(__name__)
 _COMMIT = Script("shard", "rows", "veil", "commit")
 _GET = Script("shard", "rows", "get")
@@ -210,31 +209,16 @@ class RedisStore(WithoutSearch):
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
         check_limit(limit)
-        rest = _beyond(where, read_cursor(where, newest_first, after), newest_first) if after else where
-        if where.ids is not None:
-            return await self._among(where, rest, now, newest_first, limit)
-        found: list[Record] = []
-        scanned = 0
-        # Filters are tested here, on blocks; a list without a filter reads what it returns, unless much of it is dead.
-        count = BLOCK_ROWS if where.test is not None else min(limit, PAGE_MAX)
+        walk = Walk(where, newest_first, min(limit, PAGE_MAX), after)
+        read = self._block if where.ids is None else self._among
         while True:
-            block, edge = await self._block(rest, now, newest_first, count)
-            for place, record in enumerate(block, 1):
-                if where.holds(record):
-                    found.append(record)
-                if len(found) == limit:
-                    last = edge is None and place == len(block)
-                    return Page(tuple(found), None if last else write_cursor(where, newest_first, record.born))
-            if edge is None:
-                return Page(tuple(found), None)
-            scanned += count
-            if scanned >= SCAN_MAX_ROWS:
-                return Page(tuple(found), write_cursor(where, newest_first, edge))
-            rest, count = _beyond(where, edge, newest_first), max(count, BLOCK_ROWS)
+            block, edge = await read(where, now, newest_first, walk)
+            walk.takes(block)
+            end = edge or (block[-1].born if block else None)
+            if page := walk.page(end, more=edge is not None):
+                return page
 
-    async def _block(
-        self, where: Filter, now: int, newest_first: bool, count: int
-    ) -> tuple[Sequence[Record], tuple[int, int] | None]:
+    async def _block(self, where: Filter, now: int, newest_first: bool, walk: Walk) -> _Block:
         """The living among the next rows that may match, and where those rows end if there may be more."""
         shard, keys, _ = self._place(where.partition)
         layers = [_quoted(layer) for layer in dict.fromkeys(where.layers)]
@@ -247,22 +231,21 @@ class RedisStore(WithoutSearch):
             keys[:_READS],
             now,
             "*" if where.session is None else _quoted(where.session),
-            "" if where.born_after is None else _birth(where.born_after),
-            "" if where.born_before is None else _birth(where.born_before),
+            "" if walk.low is None else _birth(walk.low),
+            "" if walk.high is None else _birth(walk.high),
             int(newest_first),
-            count,
+            walk.count,
             *sought,
         )
         return await _decoded(where.partition, [_row(each) for each in rows]), _born(edge) if edge else None
 
-    async def _among(self, where: Filter, rest: Filter, now: int, newest_first: bool, limit: int) -> Page:
-        """A page of records named by id: they are read, not searched for."""
+    async def _among(self, where: Filter, now: int, newest_first: bool, walk: Walk) -> _Block:
+        """All that is left of records named by id: they are read, not searched for."""
         ids = tuple(dict.fromkeys(where.ids or ()))
         named = [record for start in range(0, len(ids), IDS_MAX)
                  for record in await self.get(where.partition, ids[start : start + IDS_MAX], now)]  # fmt: skip
-        found = sorted(filter(rest.holds, named), key=lambda record: record.born, reverse=newest_first)
-        more = len(found) > limit
-        return Page(tuple(found[:limit]), write_cursor(where, newest_first, found[limit - 1].born) if more else None)
+        left = replace(where, born_after=walk.low, born_before=walk.high)
+        return sorted(filter(left.holds, named), key=lambda record: record.born, reverse=newest_first), None
 
     async def changes(self, partition: Partition, mark: Mark | None, limit: int = 1_000) -> Delta:
         check_limit(limit, CHANGES_MIN)
@@ -500,11 +483,6 @@ def _quoted(text: str) -> str:
 def _unquoted(place: bytes) -> tuple[str, str]:
     layer, _, session = place.decode().partition(":")
     return unquote(layer), unquote(session)
-
-
-def _beyond(where: Filter, born: tuple[int, int], newest_first: bool) -> Filter:
-    """The part of a list that comes after a birth."""
-    return replace(where, born_before=born) if newest_first else replace(where, born_after=born)
 
 
 def _listed(partition: Partition) -> bytes:

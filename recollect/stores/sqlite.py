@@ -24,13 +24,11 @@ from recollect.errors import Corrupt, RecollectError, Unavailable, ValidationErr
 from recollect.filters import Filter, Reach, has_traces, traces_of
 from recollect.records import Born, Changes, Job, Partition, Record, Vector, canonical_json, digest_of, records_from
 from recollect.stores.contract import (
-    BLOCK_ROWS,
     CHANGES_MIN,
     DURABLE,
     FORGET_ROWS,
     KEY_LIFE_MS,
     OWN,
-    SCAN_MAX_ROWS,
     SHARED,
     VECTOR_SEARCH,
     VEIL,
@@ -45,20 +43,18 @@ from recollect.stores.contract import (
     Plan,
     Prepared,
     Survey,
-    bounds_of,
+    Walk,
     check_ids,
     check_limit,
     decide,
     forget_part,
     packed,
     prepare,
-    read_rows,
     reads_from,
     touched_ids,
     unpacked,
     veil_of,
     whole_revisions,
-    write_cursor,
 )
 from recollect.stores.sqlite_codes import CodeBooks, clear_codes, nearest, put_codes
 from recollect.stores.sqlite_file import Connection, SqliteFile, copy_into
@@ -275,11 +271,11 @@ class SqliteStore:
         self, where: Filter, now: int, *, newest_first: bool = False, limit: int = 100, after: str | None = None
     ) -> Page:
         check_limit(limit)
-        bounds = bounds_of(where, newest_first, after)
+        walk = Walk(where, newest_first, limit, after)
 
         def work(db: Connection) -> Page:
             part, head = _head(db, where.partition)
-            return _list(db, part, head.epoch, where, now, newest_first, limit, bounds)
+            return _list(db, part, head.epoch, where, now, newest_first, limit, walk)
 
         return await self._file.read(work)
 
@@ -568,40 +564,22 @@ def _rows_of(db: Connection, part: int, ids: Sequence[str]) -> list[tuple[str, i
 
 
 def _list(
-    db: Connection,
-    part: int,
-    epoch: int,
-    where: Filter,
-    now: int,
-    newest_first: bool,
-    limit: int,
-    bounds: tuple[Born | None, Born | None],
+    db: Connection, part: int, epoch: int, where: Filter, now: int, newest_first: bool, limit: int, walk: Walk
 ) -> Page:
     known = db.execute(_LAYERS, {"part": part, "epoch": epoch}) if not where.layers else ()
     layers = tuple(dict.fromkeys(where.layers)) or tuple(row[0] for row in known)
-    low, high = bounds
-    found: list[Record] = []
-    scanned = 0
-    filtered = where.test is not None or where.ids is not None
     traces = traces_of(where.test)
     while True:
-        block = min(BLOCK_ROWS, SCAN_MAX_ROWS - scanned) if filtered else limit - len(found)
-        sql, values = _select(part, epoch, layers, where.session, low, high, now, newest_first, block + 1)
+        count, between = walk.count, (walk.low, walk.high)
+        sql, values = _select(part, epoch, layers, where.session, *between, now, newest_first, count + 1)
         rows = db.execute(sql, values).fetchall() if layers else []
-        kept = [row for row in rows[:block] if has_traces(row[_PAYLOAD], traces)] if traces else rows[:block]
-        for row, record in read_rows(kept, lambda some: _records(where.partition, some), limit):
-            if where.holds(record):
-                found.append(record)
-            if len(found) == limit:
-                last_of_all = row is rows[-1]
-                return Page(tuple(found), None if last_of_all else write_cursor(where, newest_first, record.born))
-        if len(rows) <= block:
-            return Page(tuple(found), None)
-        scanned += block
-        edge = unpacked(rows[block - 1][-1])
-        if scanned >= SCAN_MAX_ROWS:
-            return Page(tuple(found), write_cursor(where, newest_first, edge))
-        low, high = (low, edge) if newest_first else (edge, high)
+        kept = [row for row in rows[:count] if has_traces(row[_PAYLOAD], traces)] if traces else rows[:count]
+        for first in range(0, len(kept), limit):  # a few may be enough
+            if not walk.takes(_records(where.partition, kept[first : first + limit])):
+                break
+        end = unpacked(rows[:count][-1][-1]) if rows else None
+        if page := walk.page(end, more=len(rows) > count):
+            return page
 
 
 def _select(

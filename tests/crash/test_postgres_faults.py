@@ -133,6 +133,26 @@ async def test_a_server_that_crashes_under_load_loses_nothing_and_is_found_again
         await _assert_whole(store, sent, kept)
 
 
+async def test_a_synchronous_standby_promoted_under_load_has_everything_and_callers_are_led_to_it():
+    with PostgresServer() as primary, PostgresServer(standby_of=primary) as standby:
+        hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
+        async with opened(f"postgresql://recollect@{hosts}/postgres?target_session_attrs=read-write") as store:
+            primary.wait_for_standby()
+            reader = Reader(Partition("acme", "ann0"))
+
+            async def replace_the_server() -> None:
+                await reader.catch_up(store)
+                await asyncio.to_thread(primary.stop, immediately=True)
+                await asyncio.to_thread(standby.promote)
+
+            sent, kept, _ = await _write_while(store, replace_the_server)
+            await _assert_whole(store, sent, kept)
+            await reader.catch_up(store)
+            found = await listed(store, Filter(reader.partition), limit=1_000)
+            assert reader.held == {record.id: record for record in found}
+            assert reader.resets == 2, "a reader starts over on another server"
+
+
 async def test_a_server_that_is_down_is_reported_in_time_and_found_again(server, url):
     async with opened(url) as store:
         await put(store, message("a"))

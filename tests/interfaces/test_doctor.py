@@ -41,6 +41,22 @@ def test_a_server_that_cannot_be_reached_stays_a_failure(recollect):
     assert "fail" in [check["state"] for check in ran.json if "store" in check["name"]]
 
 
+@pytest.mark.parametrize(("at", "layers", "found"), [
+    ("redis://127.0.0.1:1/0", "", "in memory, because redis:// could not be opened"),
+    ("sqlite:///here.db", "working=redis://127.0.0.1:1/0", "working: in memory, because redis:// could not be opened"),
+])  # fmt: skip
+def test_a_store_that_memory_stands_in_for_is_a_failure_and_named(recollect, tmp_path, monkeypatch, at, layers, found):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RECOLLECT_FALLBACK", "memory")
+    monkeypatch.setenv("RECOLLECT_LAYERS", layers)
+    recollect("add", "Ann's bicycle is green.", at=at)
+    ran = recollect("doctor", "--json", at=at)
+    (fallback,) = [check for check in ran.json if check["name"] == "fallback"]
+    assert (ran.code, fallback["state"]) == (1, "fail")
+    assert fallback["found"].startswith(found)
+    assert "sqlite:///" not in fallback["advice"], "there is a store for it, only not at hand"
+
+
 def test_the_doctor_says_where_settings_come_from_and_which_are_misspelt(recollect, tmp_path, monkeypatch):
     def settings() -> dict[str, str]:
         return next(check for check in recollect("doctor", "--json").json if check["name"] == "settings")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -72,6 +73,26 @@ async def test_a_superuser_is_warned_about_bypassing_row_level_security():
         admin.execute(f"alter schema {url.rpartition('schema=')[2]} owner to recollect")
     assert findings["role"].state == "warn"
     assert "BYPASSRLS" in findings["role"].advice
+
+
+@pytest.mark.xdist_group("postgresql")
+async def test_a_postgresql_whose_writes_wait_for_a_standby_says_whether_there_is_one():
+    async def durability(store):
+        return next(finding for finding in await store.examine() if finding.name == "durability")
+
+    with PostgresServer() as primary, PostgresServer(standby_of=primary) as standby:
+        async with opened(primary.url()) as store:
+            assert (await durability(store)).found.endswith(" when a call returns")
+            primary.wait_for_standby()
+            async with asyncio.timeout(10):
+                while not (await durability(store)).found.endswith(" when a call returns, and on a standby (standby)"):
+                    await asyncio.sleep(0.05)
+            standby.stop()
+            async with asyncio.timeout(10):
+                while (lost := await durability(store)).state == "ok":
+                    await asyncio.sleep(0.05)
+    assert (lost.state, lost.found) == ("fail", "every write waits for a standby (standby), and none is connected")
+    assert "synchronous_standby_names" in lost.advice
 
 
 @pytest.mark.parametrize("kind", ["redis", "valkey", "cluster"])

