@@ -369,6 +369,10 @@ class PartitionIndex:
             held = self._masks[key] = mask, bool(mask.all())
         return held
 
+    def has_held(self, layers: Iterable[str]) -> bool:
+        """Whether there is, or was, a record of one of these layers."""
+        return any(layer in self._layers for layer in layers)
+
     def _is_of(self, layers: Iterable[str]) -> NDArray[np.bool_]:
         """Which rows are of these layers, by a few comparisons: `np.isin` takes ten times as long."""
         layer_of = self._layer[: len(self.records)]

@@ -68,7 +68,8 @@ def _asked_of_profile(scored: Sequence[Scored], question: Question, first: Seque
 
 def may_be_over(scored: Scored) -> bool:
     """Whether it may hold anything that tells what is no longer so, or that is asked for by a key of the profile."""
-    return len(scored.index.overtaken) > 0 or scored.turns is not None
+    index = scored.index
+    return len(index.overtaken) > 0 or scored.turns is not None or index.has_held(FACT_LAYERS)
 
 
 def _said_instead(

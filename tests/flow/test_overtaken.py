@@ -135,6 +135,14 @@ async def test_what_asks_for_a_value_of_the_profile_is_answered_by_whoever_told_
     assert (await contents(ann, WHERE, layer="conversation"))[0] == BRISTOL
 
 
+async def test_a_fact_that_was_stated_answers_what_asks_for_it_though_nothing_was_ever_said(memory):
+    ann = memory.user("ann")
+    await ann.add_memories([{"content": "My sister Ana lives in Oslo."}, {"content": "Ben lives in Bergen."}])
+    await ann.add_fact("city", "Lyon")
+    await memory.work()
+    assert (await contents(ann, WHERE, limit=1)) == ["city: Lyon"]
+
+
 @pytest.mark.parametrize("question", ["Where do they live?", "When do I live in Lagos?"])
 async def test_another_question_with_the_same_words_is_not_answered_by_the_profile(memory, clock, question):
     ann = await told(memory, clock, BRISTOL, LAGOS)
