@@ -1,11 +1,13 @@
-"""Distil `small` from the shipped file of `large`, without the teacher that taught `large`.
+"""Continue from the shipped file of `large`, without the teacher that taught it: what it says is what is learned from.
 
-    python training/distil.py --pairs pairs.json.gz --large rerank/recollect_rerank/large.onnx \
-        --tokenizer rerank/recollect_rerank/tokenizer.json --out build
+    python training/distil.py large --pairs pairs.json.gz misses.json.gz --out build \
+        --large rerank/recollect_rerank/large.onnx --tokenizer rerank/recollect_rerank/tokenizer.json
 
-`large` scores every candidate. `small` starts with half of its layers, and learns to distribute its probability among
-the candidates in the same way, and to rank the right one first. Three models are trained from different seeds, and the
-mean of their weights is `small`. Needs torch and onnx; takes a few minutes on one GPU.
+`large` scores every candidate. The student learns to distribute its probability among the candidates in the same way,
+to rank the right one first, and, with misses, to say of those of a question that nobody answered that they answer
+nothing. `large` starts from itself, `small` from half of its layers. Three models are trained from different seeds. The
+result is the mean of their weights, for `large` halfway to what it was. `--seed` trains one of them, so that several
+can be trained at the same time. Needs torch and onnx; takes some minutes on one GPU.
 """
 
 from __future__ import annotations
@@ -28,19 +30,22 @@ from train import (
     Recipe,
     Reranker,
     bert_names,
+    learn,
     lessons,
     mean_of,
-    often,
     report,
     save,
     scores_of,
+    start_from,
     taught,
-    train,
 )
 
-SMALL = Recipe(layers=3, epochs=4, rate=2e-4, soft=0.8, alone=0.35)
-TOKENS_MAX = 64
-"""How many tokens of question and passage together it reads."""
+RECIPES = {
+    "large": Recipe(epochs=3, rate=1.2e-4, soft=0.7, alone=0.35),
+    "small": Recipe(layers=3, epochs=8, rate=2e-4, soft=0.8, alone=0.35),
+}
+TOKENS_MAX = {"large": 128, "small": 64}
+"""How many tokens of question and passage together each reads."""
 PRODUCTS = (("query", "key", "value"), ("mix",), ("wide",), ("narrow",))
 """The matrix products of a layer, in file order; the first is three in one."""
 NORMS = ("first_norm", "second_norm")
@@ -113,19 +118,27 @@ def read_back(path: Path) -> Reranker:
     return model.eval()
 
 
-def student_of(pairs: Pairs, questions: list[dict[str, Any]], model: Reranker, recipe: Recipe, device: str) -> Reranker:
-    """Train a smaller model that starts with some layers of a trained one and learns from its teachers."""
-    state = {name: value.detach().float().cpu().numpy() for name, value in model.state_dict().items()}
-    weights = {theirs: state[ours] for ours, theirs in bert_names(range(len(model.layers))).items()}
-    return train(pairs, questions, weights, recipe, device)
+def student_of(pairs: Pairs, questions: list[dict[str, Any]], first: Reranker, recipe: Recipe, device: str) -> Reranker:
+    """Train a model that starts with the layers of another one, or with some of them."""
+    student = Reranker(recipe)
+    if len(first.layers) == recipe.layers:
+        student.load_state_dict(first.state_dict())
+    else:
+        state = {name: value.detach().float().cpu().numpy() for name, value in first.state_dict().items()}
+        start_from(student, {theirs: state[ours] for ours, theirs in bert_names(range(len(first.layers))).items()})
+        student.score.load_state_dict(first.score.state_dict())
+    learn(student.to(device), pairs, questions, recipe, device, pairs.misses)
+    return student
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("size", choices=sorted(RECIPES))
     parser.add_argument("--pairs", type=Path, nargs="+", required=True, help="what prepare.py wrote")
     parser.add_argument("--large", type=Path, required=True, help="the ONNX file to learn from")
     parser.add_argument("--tokenizer", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True, help="folder for small.npz")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the weights")
+    parser.add_argument("--seed", type=int, choices=range(1, SEEDS + 1), help="train only this one of the three")
     parser.add_argument("--hold-out", action="store_true", help="hold out some questions, and measure with them")
     options = parser.parse_args()
     device, started = "cuda" if torch.cuda.is_available() else "cpu", time.time()
@@ -133,23 +146,39 @@ def main() -> None:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     options.out.mkdir(parents=True, exist_ok=True)
-    large = read_back(options.large).to(device)
+    large = read_back(options.large)
     judged = options.out / "judged.npz"
-    pairs = Pairs(options.pairs, tokenizer)
-    np.savez(judged, scores=np.concatenate(scores_of(large, pairs, pairs.all(), device, reach=0)))
-    print(f"judged: {time.time() - started:.0f} s", flush=True)
-    pairs = Pairs(options.pairs, tokenizer, TOKENS_MAX)
-    learned, measured_with = lessons(pairs, taught(pairs, [judged]), options.hold_out)
-    questions = [question for question in learned for _ in range(often(question))]
-    seeds = [replace(SMALL, seed=seed) for seed in range(1, SEEDS + 1)]
+    if not judged.exists():
+        pairs = Pairs(options.pairs, tokenizer)
+        np.savez(judged, scores=np.concatenate(scores_of(large.to(device), pairs, pairs.all(), device, reach=0)))
+        print(f"judged: {time.time() - started:.0f} s", flush=True)
+    pairs = Pairs(options.pairs, tokenizer, TOKENS_MAX[options.size])
+    questions, measured_with = lessons(pairs, taught(pairs, [judged]), options.hold_out)
+    large = large.cpu()
     trained = []
-    for recipe in seeds:
-        trained.append(student_of(pairs, questions, large, recipe, device))
-        print(f"{len(questions)} questions in a round, {time.time() - started:.0f} s", flush=True)
-        report(f"seed {recipe.seed}", trained[-1], pairs, measured_with, device)
-    small = mean_of(trained)
-    report("small", small, pairs, measured_with, device)
-    save(small, options.out / "small.npz")
+    for seed in range(1, SEEDS + 1):
+        path = options.out / f"{options.size}-{seed}.npz"
+        if not path.exists() and options.seed in (None, seed):
+            recipe = replace(RECIPES[options.size], seed=seed)
+            student = student_of(pairs, questions, large, recipe, device)
+            print(f"{len(questions)} questions in a round, {time.time() - started:.0f} s", flush=True)
+            report(path.stem, student, pairs, measured_with, device)
+            save(student, path)
+        if path.exists():
+            trained.append(loaded(path, RECIPES[options.size]).to(device))
+    if len(trained) == SEEDS:
+        mean = mean_of(trained)
+        if len(large.layers) == len(mean.layers):
+            mean = mean_of([mean, large.to(device)])
+        report(options.size, mean, pairs, measured_with, device)
+        save(mean, options.out / f"{options.size}.npz")
+
+
+def loaded(path: Path, recipe: Recipe) -> Reranker:
+    """Load a model that `save` wrote."""
+    model = Reranker(recipe)
+    model.load_state_dict({name: torch.tensor(value.astype(np.float32)) for name, value in np.load(path).items()})
+    return model.eval()
 
 
 if __name__ == "__main__":

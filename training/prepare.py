@@ -12,6 +12,10 @@ and `--written FILE` then finds their candidates in the same way:
 
     python training/prepare.py --out turns.json.gz --turns --learn FRIENDS.json.gz training/talks LME_POOL.json.gz
     python training/prepare.py --out written_pairs.json.gz --written written.json.gz --learn FRIENDS.json.gz ...
+
+With `--misses` it writes out questions that a conversation does not answer, and what the fast ranking finds for them:
+
+    python training/prepare.py --out misses.json.gz --misses --learn FRIENDS.json.gz training/talks --among POOL.json.gz
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ import asyncio
 import gzip
 import json
 import random
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +54,10 @@ WORDS_LEAST = 5
 """Shorter turns say nothing to ask about."""
 NEAR, FAR, DRAWN = 16, 60, 12
 """For a written question the first NEAR candidates are kept, and DRAWN more are drawn from the rest up to FAR."""
+MISSED, MISSES = 24, 60
+"""Candidates kept of a question that nothing answers, and such questions of each talk."""
+PEOPLE = 6
+"""How many of the people who say most a question may be about."""
 BELIEVED = 30
 """A written question counts only if the fast ranking puts its turn among the first this many."""
 
@@ -62,17 +72,19 @@ class Strings:
         return self.all.setdefault(text, len(self.all))
 
 
-async def rows(case: Case, index: PartitionIndex, embedder: StaticEmbedder, put: Strings) -> list[dict[str, Any]]:
-    """Each answered question of a case with its candidates."""
+async def rows(
+    case: Case, index: PartitionIndex, embedder: StaticEmbedder, put: Strings, questions: Sequence[Asked] | None = None
+) -> list[dict[str, Any]]:
+    """Each answered question of a case with its candidates, or each of these questions, which nothing answers."""
     turns = case.conversation.turns
     ids = np.array(index.records.ids)
     found = []
-    for question in case.answered():
+    for question in case.answered() if questions is None else questions:
         terms = query_terms(question.text)
         talk = index.talk()
         scores = talk_scores(talk.kind, await features_of(index, question.text, embedder))
         right = np.isin(ids, list(question.evidence))
-        chosen = np.argsort(-scores, kind="stable")[:CANDIDATES]
+        chosen = np.argsort(-scores, kind="stable")[: CANDIDATES if questions is None else MISSED]
         missed = np.setdiff1d(np.flatnonzero(right), chosen)
         candidates = []
         for row in (*chosen.tolist(), *missed.tolist()):
@@ -160,6 +172,51 @@ def beside(turns: list[Turn], place: int) -> tuple[Turn | None, Turn | None]:
     )
 
 
+def people(case: Case) -> list[str]:
+    """Who speaks in a talk between people, those who say most first; nobody in one with an assistant."""
+    counts = Counter(turn.speaker for turn in case.conversation.turns)
+    return [name for name, _ in counts.most_common(PEOPLE) if name not in ROLES]
+
+
+def missing(case: Case, cases: Sequence[Case], chance: random.Random) -> list[Asked]:
+    """Questions that a talk most likely does not answer, although it comes near.
+
+    Its own with the name of another of its people; to an assistant, what other users ask theirs.
+    """
+    names = people(case)
+    if not names:
+        others = [other for other in cases if other is not case and not people(other)]
+        found = [question for other in others for question in other.answered()]
+    else:
+        found = [renamed for question in case.answered() if (renamed := about_another(question, names, chance))]
+    found = [replace(question, evidence=frozenset(), abstain=True) for question in found]
+    return chance.sample(found, MISSES) if len(found) > MISSES else found
+
+
+def about_another(question: Asked, names: Sequence[str], chance: random.Random) -> Asked | None:
+    """The same question about somebody else, if it is about one of these people."""
+    named = [name for name in names if re.search(rf"\b{re.escape(name)}\b", question.text)]
+    others = [name for name in names if name not in named]
+    if len(named) != 1 or not others:
+        return None
+    return replace(question, text=re.sub(rf"\b{re.escape(named[0])}\b", chance.choice(others), question.text))
+
+
+async def missed_rows(
+    path: Path, others: Sequence[Sequence[Turn]], embedder: StaticEmbedder, put: Strings
+) -> list[dict[str, Any]]:
+    """Questions that the talks of a file do not answer, with what is found for them."""
+    cases, mixing, chance = list(cases_of(path)), random.Random(5), random.Random(11)
+    found = []
+    for number, told in enumerate(cases):
+        case = among(told, others, mixing) if path.is_dir() else told
+        questions = missing(told, cases, chance)
+        if questions:
+            index = await index_of(case.conversation, embedder)
+            found += [row | {"case": number} for row in await rows(case, index, embedder, put, questions)]
+    return found
+
+
 def asked(text: str, turn: Turn) -> Asked:
     return Asked(text, None, "", frozenset({turn.id}), frozenset({turn.session}), False)
 
@@ -202,6 +259,9 @@ async def main() -> None:
     parser.add_argument("--among", type=Path, metavar="FILE", help="sessions to mix in among talks with an assistant")
     parser.add_argument("--turns", action="store_true", help="write only the turns that questions can be written about")
     parser.add_argument("--written", type=Path, help="the questions that were written about them")
+    parser.add_argument(
+        "--misses", action="store_true", help="write only questions that the conversations do not answer"
+    )
     options = parser.parse_args()
     if options.turns:
         turns = [turn for path in options.learn for turn in told_turns(path, random.Random(3))]
@@ -218,6 +278,10 @@ async def main() -> None:
     others = (
         [turns for case in cases_of(options.among) for turns in sessions_in(case).values()] if options.among else []
     )
+    if options.misses:
+        misses = {path.name.split(".")[0]: await missed_rows(path, others, embedder, put) for path in options.learn}
+        write(options.out, {"strings": list(put.all), "sets": {}, "misses": misses})
+        return
     for path in (*options.learn, *options.measure):
         questions, chance = [], random.Random(5)
         for number, told in enumerate(cases_of(path)):

@@ -29,6 +29,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset
 
 TOKENS_MAX = 128
 """Maximum tokens of question and passage together."""
@@ -37,6 +38,10 @@ SEEDS = 3
 """Models whose weights are averaged."""
 SORTED_BATCHES = 16
 """Batches that are drawn at once and sorted by length, so that little padding is read."""
+READERS = 5
+"""Processes that prepare steps while the GPU is busy with earlier ones: one alone keeps it waiting."""
+DOUBTFUL = 0.05
+"""A wrong candidate that the teacher gives more than this may well be right: it is not taught to be no answer."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,10 @@ class Recipe:
     alone: float = 0.0
     """The share of turns read without their neighbours, as most are in use."""
     dropout: float = 0.1
+    misses: int = 24
+    """Questions without an answer in a step, where there are any."""
+    missing: int = 8
+    """How many candidates of each are read, half of them the first."""
 
 
 LARGE = Recipe(soft=0.7, alone=0.35)
@@ -150,6 +159,7 @@ class Pairs:
 
     def __init__(self, paths: Sequence[Path], tokenizer: Tokenizer, tokens_max: int = TOKENS_MAX) -> None:
         self.sets: dict[str, Any] = {}
+        self.misses: list[dict[str, Any]] = []
         strings: list[str] = []
         for path in paths:
             with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -157,6 +167,8 @@ class Pairs:
             for name, each in raw["sets"].items():
                 questions = [{"set": name} | moved(asked, len(strings)) for asked in each["questions"]]
                 self.sets[name] = each | {"questions": questions}
+            for name, missed in raw.get("misses", {}).items():
+                self.misses += [{"set": name} | moved(asked, len(strings)) for asked in missed]
             strings += raw["strings"]
         self._tokenizer, self._tokens_max = tokenizer, tokens_max
         self._tokens = [each.ids for each in tokenizer.encode_batch(self._as_read(strings), add_special_tokens=False)]
@@ -228,7 +240,7 @@ def tensors(rows: list[tuple[list[int], int]], device: str) -> tuple[Tensor, Ten
     for place, (row, border) in enumerate(rows):
         ids[place, : len(row)] = row
         kinds[place, border : len(row)] = 1
-    return torch.from_numpy(ids).to(device, non_blocking=True), torch.from_numpy(kinds).to(device, non_blocking=True)
+    return torch.from_numpy(ids).to(device), torch.from_numpy(kinds).to(device)
 
 
 def chosen(question: dict[str, Any], recipe: Recipe, chance: np.random.Generator) -> list[int]:
@@ -263,26 +275,88 @@ def train(
     return model
 
 
-def learn(model: nn.Module, pairs: Pairs, questions: list[dict[str, Any]], recipe: Recipe, device: str) -> None:
-    """Train on the questions for as many epochs as the recipe says."""
+class Steps(Dataset[Any]):
+    """The rows of each step: questions with their candidates, and a few questions that none of theirs answers."""
+
+    def __init__(
+        self, pairs: Pairs, questions: list[dict[str, Any]], misses: list[dict[str, Any]], recipe: Recipe
+    ) -> None:
+        self._pairs, self._questions, self._misses, self._recipe = pairs, questions, misses, recipe
+        chance = np.random.default_rng(recipe.seed)
+        lengths = [pairs.length(question) for question in questions]
+        self._groups = [
+            places for _ in range(recipe.epochs) for places in batches(lengths, recipe.batch, chance)
+        ]  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __getitem__(self, number: int) -> list[Tensor]:
+        chance = np.random.default_rng([self._recipe.seed, number])
+        group = [self._questions[place] for place in self._groups[number]]
+        rows, there, soft = self._ranked(group, chance)
+        sure = [question.get("sure", True) for question in group]
+        found = [*tensors(rows, "cpu"), torch.tensor(there), torch.tensor(np.array(soft, np.float32))]
+        found.append(torch.tensor(sure))
+        return found + ([*tensors(self._missed(chance), "cpu")] if self._misses else [])
+
+    def _ranked(
+        self, group: list[dict[str, Any]], chance: np.random.Generator
+    ) -> tuple[list[tuple[list[int], int]], list[list[bool]], list[list[float]]]:
+        """The rows of these questions, the right candidate of each first, and what the teachers say of them."""
+        picks = [chosen(question, self._recipe, chance) for question in group]
+        width = max(map(len, picks))
+        rows, there, soft = [], [], []
+        for question, pick in zip(group, picks, strict=True):
+            padded = pick + pick[-1:] * (width - len(pick))
+            rows += self._rows(question, padded, chance)
+            there.append([True] * len(pick) + [False] * (width - len(pick)))
+            soft.append([question["soft"][place] if self._recipe.soft else 0.0 for place in padded])
+        return rows, there, soft
+
+    def _missed(self, chance: np.random.Generator) -> list[tuple[list[int], int]]:
+        """Rows that answer nothing: the first candidates of some questions, and some of the rest."""
+        rows = []
+        for each in chance.choice(len(self._misses), min(self._recipe.misses, len(self._misses)), replace=False):
+            question, half = self._misses[each], self._recipe.missing // 2
+            rest = np.arange(half, len(question["candidates"]))
+            drawn = chance.choice(rest, min(half, len(rest)), replace=False).tolist()
+            rows += self._rows(question, [*range(min(half, len(question["candidates"]))), *drawn], chance)
+        return rows
+
+    def _rows(
+        self, question: dict[str, Any], places: list[int], chance: np.random.Generator
+    ) -> list[tuple[list[int], int]]:
+        asked = self._pairs.asked(question["question"])
+        read = [question["candidates"][place] for place in places]
+        return [self._pairs.row(asked, alone(each) if chance.random() < self._recipe.alone else each) for each in read]
+
+
+def learn(
+    model: nn.Module, pairs: Pairs, questions: list[dict[str, Any]], recipe: Recipe, device: str,
+    misses: list[dict[str, Any]] | None = None,
+) -> None:  # fmt: skip
+    """Train on the questions for as many epochs as the recipe says.
+
+    With `misses`, questions that none of their candidates answers, the number of a passage also learns its level: above
+    zero for what answers, below for what does not.
+    """
+    torch.manual_seed(recipe.seed)
     model.train()
-    chance = np.random.default_rng(recipe.seed)
     decayed = [p for p in model.parameters() if p.dim() > 1]
     plain = [p for p in model.parameters() if p.dim() <= 1]
     optimizer = torch.optim.AdamW(
         [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], lr=recipe.rate
     )
-    steps = recipe.epochs * math.ceil(len(questions) / recipe.batch)
-    plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _pace(step, steps))
-    lengths = [pairs.length(question) for question in questions]
-    for _ in range(recipe.epochs):
-        for places in batches(lengths, recipe.batch, chance):
-            loss = _step(model, pairs, [questions[place] for place in places], recipe, chance, device)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            plan.step()
+    steps = Steps(pairs, questions, misses or [], recipe)
+    plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _pace(step, len(steps)))
+    for each in DataLoader(steps, batch_size=None, num_workers=READERS, prefetch_factor=8):
+        loss = _loss(model, [part.to(device, non_blocking=True) for part in each], recipe, device)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        plan.step()
     model.eval()
 
 
@@ -291,57 +365,64 @@ def _pace(step: int, steps: int) -> float:
     return min((step + 1) / (0.1 * steps), (steps - step) / (0.9 * steps))
 
 
-def _step(
-    model: nn.Module, pairs: Pairs, group: list[dict[str, Any]], recipe: Recipe, chance: np.random.Generator,
-    device: str,
-) -> Tensor:  # fmt: skip
-    picks = [chosen(question, recipe, chance) for question in group]
-    width = max(map(len, picks))
-    rows, there, soft = [], [], []
-    for question, pick in zip(group, picks, strict=True):
-        padded = pick + pick[-1:] * (width - len(pick))
-        asked = pairs.asked(question["question"])
-        read = [question["candidates"][place] for place in padded]
-        rows += [pairs.row(asked, alone(each) if chance.random() < recipe.alone else each) for each in read]
-        there.append([True] * len(pick) + [False] * (width - len(pick)))
-        soft.append([question["soft"][place] if recipe.soft else 0.0 for place in padded])
-    with torch.autocast(device, torch.bfloat16):
-        scores = model(*tensors(rows, device))
-    sure = torch.tensor([question.get("sure", True) for question in group], device=device)
-    return _loss(scores, torch.tensor(there, device=device), soft, sure, recipe)
-
-
-def _loss(scores: Tensor, there: Tensor, soft: list[list[float]], sure: Tensor, recipe: Recipe) -> Tensor:
+def _loss(model: nn.Module, step: list[Tensor], recipe: Recipe, device: str) -> Tensor:
     """The first of each row should win; with teachers, the probabilities should match theirs.
 
     Where the teachers doubt that the first is right, only their probabilities count.
     """
-    table = functional.log_softmax(scores.float().view(there.shape).masked_fill(~there, -1e4), -1)
+    ids, kinds, there, soft, sure, *missed = step
+    with torch.autocast(device, torch.bfloat16):
+        scores = model(ids, kinds).float().view(there.shape)
+    table = functional.log_softmax(scores.masked_fill(~there, -1e4), -1)
     if not recipe.soft:
         return -table[:, 0].mean()
-    shares = functional.softmax(torch.tensor(soft, device=table.device).masked_fill(~there, -1e4), -1)
+    shares = functional.softmax(soft.masked_fill(~there, -1e4), -1)
     trust = torch.where(sure, recipe.soft, 1.0)
-    return (-(1 - trust) * table[:, 0] - trust * (shares * table).sum(-1)).mean()
+    ranked = (-(1 - trust) * table[:, 0] - trust * (shares * table).sum(-1)).mean()
+    if not missed:
+        return ranked
+    wrong = there & (shares < DOUBTFUL)
+    wrong[:, 0] = False
+    with torch.autocast(device, torch.bfloat16):
+        others = model(*missed).float()
+    return ranked + _no(-scores[:, 0]) + 0.5 * _no(scores[wrong]) + _no(others)
+
+
+def _no(scores: Tensor) -> Tensor:
+    """How far these numbers are from saying that nothing here answers; of the opposite, for those turned around."""
+    return functional.softplus(scores).mean()
+
+
+class Readings(Dataset[Any]):
+    """The rows of eight questions at a time, and how many belong to each."""
+
+    def __init__(self, pairs: Pairs, questions: list[dict[str, Any]], reach: int) -> None:
+        self._pairs, self._questions, self._reach = pairs, questions, reach
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._questions) / 8)
+
+    def __getitem__(self, number: int) -> tuple[tuple[Tensor, Tensor], list[int]]:
+        rows, sizes = [], []
+        for question in self._questions[8 * number : 8 * (number + 1)]:
+            asked = self._pairs.asked(question["question"])
+            picked = question["candidates"][: self._reach] if self._reach else question["candidates"]
+            rows += [self._pairs.row(asked, candidate) for candidate in picked]
+            sizes.append(len(picked))
+        return tensors(rows, "cpu"), sizes
 
 
 @torch.no_grad()
 def scores_of(
     model: nn.Module, pairs: Pairs, questions: list[dict[str, Any]], device: str, reach: int = 100
 ) -> list[Any]:
-    """The model's scores for the first candidates of each question."""
+    """The model's scores for the first candidates of each question; of all, if `reach` is 0."""
     found: list[Any] = []
-    for start in range(0, len(questions), 8):
-        group = questions[start : start + 8]
-        rows, sizes = [], []
-        for question in group:
-            asked = pairs.asked(question["question"])
-            picked = question["candidates"][:reach] if reach else question["candidates"]
-            rows += [pairs.row(asked, candidate) for candidate in picked]
-            sizes.append(len(picked))
+    readings = DataLoader(Readings(pairs, questions, reach), batch_size=None, num_workers=READERS, prefetch_factor=8)
+    for rows, sizes in readings:
         with torch.autocast(device, torch.bfloat16):
-            scores = model(*tensors(rows, device))
-        borders = np.cumsum(sizes)[:-1]
-        found += np.split(scores.float().cpu().numpy(), borders)
+            scores = model(*(part.to(device, non_blocking=True) for part in rows))
+        found += np.split(scores.float().cpu().numpy(), np.cumsum(sizes)[:-1])
     return found
 
 
@@ -405,6 +486,7 @@ def lessons(
     if hold_out:
         left = held_out(pairs)
         measured_with |= left
+        pairs.misses = [missed for missed in pairs.misses if not is_left_out(missed["set"], 0, missed["case"])]
         known = {(name, question["question"]) for name, asked in left.items() for question in asked}
         stores = {(name, question["case"]) for name, asked in left.items() for question in asked}
         questions = [
