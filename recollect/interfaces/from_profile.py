@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from itertools import groupby
 
 from recollect.context_policy import ContextPolicy
@@ -43,6 +43,7 @@ _AMOUNT = re.compile(
     r"[€$£]\s?\d|\b\d[\d.,]*\s?(?:[€$£]|(?:k|grand|thousand|euros?|eur|dollars?|usd|bucks|quid|pounds|gbp|francs|chf)\b)",
     re.IGNORECASE,
 )
+_AGE = re.compile(r"\bhow old (?:am I|I am)\b|\bwhat(?:'s|’s| is) my age\b", re.IGNORECASE)
 _ANIMAL = re.compile(r"\b(?:(?P<dog>dogs?|pupp(?:y|ies))|cats?|kittens?)\b", re.IGNORECASE)
 _WHO_IS = re.compile(r"(?i:and |so )?(?i:who)(?:'s|’s| is| was) (?P<name>[^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)?)\W*$")
 _PAST = re.compile(r"\b(?:did|was|were|had)\b", re.IGNORECASE)
@@ -73,8 +74,8 @@ class FromProfile:
         return sorted([*facts, *preferences], key=_place)
 
     async def answer(self, question: str) -> Answered:
-        """What it holds on a question: on each thing it asks for, on the one thing it asks for, or a price paid."""
-        for answer in (self._of_each_part, self._of_one_thing, self._price_paid):
+        """What it holds on a question: on each thing it asks for, on the one thing, an age, or a price paid."""
+        for answer in (self._of_each_part, self._of_one_thing, self._age, self._price_paid):
             facts, told = await answer(question)
             if facts:
                 return facts, told
@@ -110,6 +111,15 @@ class FromProfile:
         current = tuple(fact for fact in current if asked.issuperset(terms(fact.value))) or current
         current, shown_as = await self._of_kind(question, current)
         return current, await self._told_now(shown_as)
+
+    async def _age(self, question: str) -> Answered:
+        """How old the user is, if only the day of their birth is known."""
+        if not _AGE.search(question):
+            return NOTHING
+        for fact in await self.known():
+            if fact.key == "birthday" and (years := years_since(fact.value, self._now)) is not None:
+                return (fact,), f"You are {years}. {await self._told_now((fact,))}"
+        return NOTHING
 
     async def _price_paid(self, question: str) -> Answered:
         """What was paid for something the user has: their words that named the thing, if they also name an amount."""
@@ -206,6 +216,19 @@ class FromProfile:
         if len(facts) > 1 or begun is None or not said or begun.date() >= min(said):
             return ""
         return f", since {date_of(begun, self._now)}"
+
+
+def years_since(day: str, now: datetime) -> int | None:
+    """The whole years since a day; None if its year is not known.
+
+    >>> years_since("1990-03-12", datetime(2026, 3, 11)), years_since("3 March", datetime(2026, 3, 11))
+    (35, None)
+    """
+    try:
+        born = date.fromisoformat(day)
+    except ValueError:
+        return None
+    return now.year - born.year - ((now.month, now.day) < (born.month, born.day))
 
 
 def by_key(facts: Sequence[Fact]) -> list[list[Fact]]:

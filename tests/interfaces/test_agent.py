@@ -43,6 +43,14 @@ async def test_the_day_is_given_the_way_people_say_it(days, when):
     assert (await _ask("When does my sister get married?", days=days)).startswith(f"{when} you said:")
 
 
+@pytest.mark.parametrize("question", ["How old am I?", "do you know how old I am", "What's my age?"])
+async def test_an_age_is_counted_from_the_day_of_birth(question):
+    born = "My birthday is March 3, 1990."
+    assert (await _ask(question, told=[born])).startswith("You are 36. ")
+    assert born in await _ask(question, told=[born])
+    assert "You are" not in await _ask(question, told=["My birthday is March 3."])
+
+
 async def test_what_was_never_said_is_not_remembered():
     assert await _ask("Who won the chess match?") == "I don't remember anything about that."
 
