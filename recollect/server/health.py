@@ -62,7 +62,10 @@ def _states(service: Service, uses: dict[str, Any]) -> dict[str, str]:
 
 def _told(store: Store) -> dict[str, str]:
     described = store.describe()
-    return {name: str(described[name]) for name in TOLD_OF_STORES if name in described}
+    told = {name: str(described[name]) for name in TOLD_OF_STORES if name in described}
+    if "fallback" in told:
+        told["fallback"] = told["fallback"].partition(" (")[0]  # the reason is in the log: it may name a folder
+    return told
 
 
 @routes.head("/ready", include_in_schema=False, openapi_extra={PUBLIC: True})
