@@ -62,12 +62,15 @@ class EndpointModel:
     async def spoken(self, ask: Ask) -> AsyncGenerator[str | ToolCall, None]:
         """The model's answer, piece by piece as it is generated, and at the end the tools it wants to call."""
         calls: dict[int, dict[str, str]] = {}
+        is_whole = False
         try:
             async with aclosing(self._wire.lines(self._body(ask) | {"stream": True})) as lines:
                 async for line in lines:
-                    delta = self._delta(line)
-                    if delta is None:
+                    choice = self._choice(line)
+                    is_whole = is_whole or choice is None or bool(choice.get("finish_reason"))
+                    if choice is None:
                         break
+                    delta = choice.get("delta", {})
                     if ask.tools:
                         self._gather(calls, delta.get("tool_calls"))
                     text = delta.get("content")
@@ -75,6 +78,8 @@ class EndpointModel:
                         yield text
         except wire.Trouble as trouble:
             raise self._troubled(trouble) from trouble
+        if not is_whole:
+            raise self._failed("stopped in the middle of its answer")
         for index in sorted(calls):
             yield ToolCall(**calls[index])
 
@@ -101,8 +106,8 @@ class EndpointModel:
             raise self._failed("returned an empty answer", _sum(counted))
         return Answer(text, *counted)
 
-    def _delta(self, line: str) -> dict[str, Any] | None:
-        """What one line of a stream adds; None at its end."""
+    def _choice(self, line: str) -> dict[str, Any] | None:
+        """What one line of a stream adds, as `delta`, and why it ended, if it did; None after its end."""
         if not line.startswith("data:"):
             return {}
         data = line.removeprefix("data:").strip()
@@ -110,11 +115,11 @@ class EndpointModel:
             return None
         try:
             choices = json.loads(data)["choices"]
-            delta = choices[0]["delta"] if choices else {}
-            delta.get("content")
+            choice = choices[0] if choices else {"delta": {}}
+            choice["delta"].get("content")
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise self._failed("returned something other than a chat completion") from error
-        found: dict[str, Any] = delta
+        found: dict[str, Any] = choice
         return found
 
     def _gather(self, calls: dict[int, dict[str, str]], parts: Any) -> None:

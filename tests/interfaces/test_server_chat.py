@@ -115,7 +115,8 @@ def piece(text: str) -> bytes:
     return b"data: " + json.dumps({"choices": [{"delta": {"content": text}}]}).encode() + b"\n\n"
 
 
-HELLO = piece("Hel") + piece("lo!") + b'data: {"choices": []}\n\ndata: [DONE]\n\n'
+END = b"data: [DONE]\n\n"
+HELLO = piece("Hel") + piece("lo!") + b'data: {"choices": []}\n\n' + END
 
 
 @asynccontextmanager
@@ -194,7 +195,7 @@ async def test_a_models_answer_is_streamed_as_it_comes(tmp_path, clock):
 
 async def test_line_ends_of_other_kinds_do_not_end_the_line_of_an_event(tmp_path, clock):
     text = "one\x85two\u2028three\u2029four"
-    async with endpoint(piece(text)) as (url, _), talking(url, tmp_path, clock) as client:
+    async with endpoint(piece(text) + END) as (url, _), talking(url, tmp_path, clock) as client:
         answer = await client.post("/api/chat", json=ASKED | {"stream": True})
     lines = answer.text.splitlines()  # as some clients read events; the pattern of the console's script stops there too
     assert lines == answer.text.split("\n")[:-1]
@@ -206,8 +207,9 @@ BAD_MODELS = {
     "too many requests": (b"", "429 Too Many Requests"),
     "a wish for patience": (b"", "429 Too Many Requests\r\nRetry-After: 60"),
     "a redirect": (b"", "307 Temporary Redirect"),
-    "nothing": (b"data: [DONE]\n\n", "200 OK"),
-    "only whitespace": (piece("  \n"), "200 OK"),
+    "nothing": (END, "200 OK"),
+    "only whitespace": (piece("  \n") + END, "200 OK"),
+    "half an answer": (piece("Your train leaves at"), "200 OK"),
     "HTML": (b"<html>busy</html>", "200 OK"),
     "JSON of another kind": (b'data: {"choices": [{"text": 1}]}\n\n', "200 OK"),
     "half of JSON": (b'data: {"choices": [{"delta', "200 OK"),
@@ -228,6 +230,12 @@ async def test_a_failing_model_loses_nothing_the_user_said(tmp_path, clock, kind
     assert streamed[-1][0] == "error" and streamed[-1][1]["code"] == "ModelError"
     assert kept == [("user", QUESTION["message"])] * 2
     assert "sk-test" not in plain.text and "xxx" not in plain.text and "busy" not in plain.text
+
+
+async def test_an_answer_whose_last_piece_says_why_it_ended_is_whole(tmp_path, clock):
+    last = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
+    async with endpoint(piece("At nine.") + last) as (url, _), talking(url, tmp_path, clock) as client:
+        assert (await client.post("/api/chat", json=ASKED)).json()["reply"] == "At nine."
 
 
 async def test_a_model_that_hangs_is_given_up(tmp_path, clock):
