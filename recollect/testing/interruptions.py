@@ -306,8 +306,8 @@ async def drill_ends(name: str, stage: Stage, how: str, steps: Sequence[int] = r
                     await memory.start()
                     wrong += await _go_on(memory)
                 await memory.close()
+            gc.collect()  # a driver that is cancelled while it connects leaves what it had opened to the collector
             wrong += [*await stage.left_open(), *await _left(tasks)]
-            gc.collect()
         drilled.steps += outcome.struck
         drilled.problems += [f"{stage.kind}: {name} {how} at {at}: {each}" for each in (*wrong, *noticed)]
         if not outcome.struck:
