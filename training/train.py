@@ -284,9 +284,7 @@ class Steps(Dataset[Any]):
         self._pairs, self._questions, self._misses, self._recipe = pairs, questions, misses, recipe
         chance = np.random.default_rng(recipe.seed)
         lengths = [pairs.length(question) for question in questions]
-        self._groups = [
-            places for _ in range(recipe.epochs) for places in batches(lengths, recipe.batch, chance)
-        ]  # fmt: skip
+        self._groups = [group for _ in range(recipe.epochs) for group in batches(lengths, recipe.batch, chance)]
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -296,9 +294,9 @@ class Steps(Dataset[Any]):
         group = [self._questions[place] for place in self._groups[number]]
         rows, there, soft = self._ranked(group, chance)
         sure = [question.get("sure", True) for question in group]
-        found = [*tensors(rows, "cpu"), torch.tensor(there), torch.tensor(np.array(soft, np.float32))]
-        found.append(torch.tensor(sure))
-        return found + ([*tensors(self._missed(chance), "cpu")] if self._misses else [])
+        missed = tensors(self._missed(chance), "cpu") if self._misses else ()
+        given = torch.tensor(np.array(soft, np.float32))
+        return [*tensors(rows, "cpu"), torch.tensor(there), given, torch.tensor(sure), *missed]
 
     def _ranked(
         self, group: list[dict[str, Any]], chance: np.random.Generator
@@ -366,19 +364,12 @@ def _pace(step: int, steps: int) -> float:
 
 
 def _loss(model: nn.Module, step: list[Tensor], recipe: Recipe, device: str) -> Tensor:
-    """The first of each row should win; with teachers, the probabilities should match theirs.
-
-    Where the teachers doubt that the first is right, only their probabilities count.
-    """
+    """How far the model is from ranking the rows of a step and, if some of them answer nothing, from saying so."""
     ids, kinds, there, soft, sure, *missed = step
     with torch.autocast(device, torch.bfloat16):
         scores = model(ids, kinds).float().view(there.shape)
-    table = functional.log_softmax(scores.masked_fill(~there, -1e4), -1)
-    if not recipe.soft:
-        return -table[:, 0].mean()
     shares = functional.softmax(soft.masked_fill(~there, -1e4), -1)
-    trust = torch.where(sure, recipe.soft, 1.0)
-    ranked = (-(1 - trust) * table[:, 0] - trust * (shares * table).sum(-1)).mean()
+    ranked = _ranked(functional.log_softmax(scores.masked_fill(~there, -1e4), -1), shares, sure, recipe)
     if not missed:
         return ranked
     wrong = there & (shares < DOUBTFUL)
@@ -386,6 +377,17 @@ def _loss(model: nn.Module, step: list[Tensor], recipe: Recipe, device: str) -> 
     with torch.autocast(device, torch.bfloat16):
         others = model(*missed).float()
     return ranked + _no(-scores[:, 0]) + 0.5 * _no(scores[wrong]) + _no(others)
+
+
+def _ranked(table: Tensor, shares: Tensor, sure: Tensor, recipe: Recipe) -> Tensor:
+    """The first of each row should win; with teachers, the probabilities should match theirs.
+
+    Where the teachers doubt that the first is right, only their probabilities count.
+    """
+    if not recipe.soft:
+        return -table[:, 0].mean()
+    trust = torch.where(sure, recipe.soft, 1.0)
+    return (-(1 - trust) * table[:, 0] - trust * (shares * table).sum(-1)).mean()
 
 
 def _no(scores: Tensor) -> Tensor:
